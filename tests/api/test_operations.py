@@ -312,7 +312,7 @@ SAMPLES: list[Operation[object]] = [
     ShowBulkQueue(name=FAR, outgoing=True),
     PlanRange(name=FAR, after=3, up_to=9, max_messages=5, max_bytes=1000, parts=2, locked="skip", epoch=GUID),
     PlanRanges(
-        ranges=[RangeOfQueue(name=FAR, after=3, up_to=9, epoch=GUID)],
+        ranges=[RangeOfQueue(name=FAR, after=3, up_to=9, epoch=GUID), RangeOfQueue(name=FAR, since=1.5, before=2.5)],
         max_messages=5,
         max_bytes=1000,
         locked="skip",

@@ -7,7 +7,16 @@ import pytest
 
 from tests.node.bulk_rig import BulkRig
 from tests.node.rig import IN_TX, TX, Rig, direct, letter, path
-from waypost.api.bulk import FindSeq, ReadRange, Removed, RemoveRange, ShowBulkQueue
+from waypost.api.bulk import (
+    FindSeq,
+    PlanRanges,
+    RangeOfQueue,
+    ReadRange,
+    Removed,
+    RemoveRange,
+    Rest,
+    ShowBulkQueue,
+)
 from waypost.api.frames import Frame
 from waypost.api.opened import Handle
 from waypost.api.operations import CursorNext, CursorPeek, CursorReceive, OpenCursor
@@ -363,6 +372,19 @@ def test_the_state_and_the_times_of_a_queue_are_told_without_what_is_damaged(rig
     assert found.seq == [*rig.queue().positions][-1] & SEQUENCE_MASK
     assert rig.ask_for(ShowBulkQueue(name="orders")).oldest == int(rig.now.wall)
     check(rig, "c")
+
+
+@both
+def test_a_plan_that_begins_or_ends_at_damaged_messages_is_made(rig: BulkRig, ruin: Spoil) -> None:
+    for label in "ab":
+        ruin(rig, label)
+    # Two names of one queue, the second of which is planned when the first has found the damage.
+    twice = [RangeOfQueue(name="orders"), RangeOfQueue(name=str(direct("orders")))]
+    for plan in rig.ask_for(PlanRanges(ranges=twice, max_messages=2)).plans:
+        assert sum(plan.counts) + plan.rest.count in (2, 3)
+    (plan,) = rig.ask_for(PlanRanges(ranges=twice[:1])).plans
+    assert (plan.counts, plan.oldest, plan.rest) == ([1], int(rig.now.wall), Rest())
+    assert labels_of(read(rig)) == ["c"]
 
 
 def test_a_claim_has_only_messages_that_can_be_read(rig: BulkRig) -> None:

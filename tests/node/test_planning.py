@@ -4,11 +4,11 @@ from itertools import accumulate, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tests.node.rig import letter
 from tests.node.test_bulk_reading import BulkRig, full
-from waypost.api.bulk import PlannedRange, PlanRanges, RangeOfQueue
+from waypost.api.bulk import Claim, PlannedRange, PlanRanges, RangeOfQueue, Rest
 
 sends = st.tuples(st.sampled_from((3, 3, 0, 7)), st.integers(0, 5000))
 
@@ -85,6 +85,22 @@ def test_queues_share_the_limits_of_a_plan() -> None:
     assert len(returns.counts) == 2
 
 
+@settings(max_examples=30)
+@given(available=st.lists(st.integers(0, 12), min_size=1, max_size=4), most=st.integers(1, 30))
+def test_queues_share_a_limit_of_messages_and_none_of_it_is_lost(available: list[int], most: int) -> None:
+    rig = BulkRig()
+    names = [f"shared-{number}" for number in range(len(available))]
+    for name, count in zip(names, available, strict=True):
+        rig.create(name)
+        for _ in range(count):
+            rig.send(letter(""), name)
+    rig.settle()
+    plans = planned(rig, *(RangeOfQueue(name=full(name)) for name in names), max_messages=most)
+    found = [sum(plan.counts) for plan in plans]
+    assert sum(found) == min(most, sum(available))
+    assert [count + plan.rest.count for count, plan in zip(found, plans, strict=True)] == available
+
+
 def test_a_large_message_does_not_wait_for_good_behind_a_full_queue() -> None:
     rig, ranges = two_queues()
     orders, returns = planned(rig, *ranges, max_bytes=2000)
@@ -112,3 +128,40 @@ def test_a_plan_says_when_its_first_message_arrived() -> None:
     orders, _ = planned(rig, *ranges)
     assert orders.oldest == arrived
     assert planned(rig, RangeOfQueue(name=full("returns"), after=1000))[0].oldest == 0
+
+
+def test_a_plan_describes_the_messages_after_it() -> None:
+    rig, (orders, returns) = two_queues()
+    arrived = [message.arrival_time for message in rig.contents()]
+    (plan,) = planned(rig, orders, max_messages=10)
+    (behind,) = planned(rig, RangeOfQueue(name=full("orders"), after=plan.bounds[-1]))
+    rest = plan.rest
+    assert (rest.count, rest.bytes, rest.last) == (20, sum(behind.sizes), behind.bounds[-1])
+    assert rest.oldest == behind.oldest == arrived[10]
+    assert behind.rest == Rest()
+    # An end of the plan does not end the rest.
+    (bounded,) = planned(rig, RangeOfQueue(name=full("orders"), up_to=plan.bounds[-1]))
+    assert bounded.rest == rest
+    (empty,) = planned(rig, RangeOfQueue(name=full("orders"), after=plan.bounds[-1], up_to=plan.bounds[-1]))
+    assert (empty.counts, empty.rest) == ([], rest)
+    # Messages that are held back are not part of it.
+    rig.ask_for(Claim(name=full("returns"), claim="c", max_messages=1))
+    (held,) = planned(rig, returns)
+    assert (held.counts, held.rest) == ([], Rest(held_by="the claim c", behind=2))
+    assert (held.held_by, held.behind) == ("the claim c", 2)
+
+
+def test_a_plan_names_its_queue_and_begins_and_ends_at_times() -> None:
+    rig, _ = two_queues()
+    (whole,) = planned(rig, RangeOfQueue(name="orders"))
+    assert (whole.name, whole.kind) == (full("orders"), "private")
+    arrived = rig.contents()[0].arrival_time
+
+    def between(since: float | UnsetType = UNSET, before: float | UnsetType = UNSET) -> int:
+        (plan,) = planned(rig, RangeOfQueue(name="orders", since=since, before=before))
+        return sum(plan.counts)
+
+    assert (between(since=arrived), between(since=arrived + 1)) == (30, 0)
+    assert (between(before=arrived + 1), between(before=arrived)) == (30, 0)
+    assert between(since=arrived, before=arrived + 1) == 30
+    assert between(since=arrived + 1, before=arrived) == 0

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib import import_module
 from itertools import pairwise
 from math import ceil
 
@@ -24,6 +23,7 @@ from waypost.api.bulk import (
     ReadRange,
     Removed,
     RemoveRange,
+    Rest,
     TakeClaim,
     Taken,
 )
@@ -55,7 +55,7 @@ class FakeQueue:
 
 
 class FakeOrigin:
-    """See waypost.spark.origin.Origin; `gone` are the numbers that were removed or settled."""
+    """See waypost.spark.origins.Origin; `gone` are the numbers that were removed or settled."""
 
     def __init__(self, *names: str) -> None:
         self.held = {name: FakeQueue() for name in names}
@@ -106,8 +106,7 @@ class FakeOrigin:
             limits.append(wanted.max_messages)
         if wanted.max_bytes is not UNSET:
             limits.append(max(wanted.max_bytes // BYTES_EACH, 1))
-        shares = import_module("waypost.spark.offsets").shares
-        some = shares({name: len(numbers) for name, numbers in found.items()}, min(limits))
+        some = _shares({name: len(numbers) for name, numbers in found.items()}, min(limits))
         return [self._plan(each, wanted, found[each.name], some[each.name]) for each in wanted.ranges]
 
     def _waiting(self, wanted: RangeOfQueue) -> list[int]:
@@ -116,7 +115,13 @@ class FakeOrigin:
         except (QueueNotFound, QueueDeleted):
             return []
         end = queue.stable if wanted.up_to is UNSET else wanted.up_to
-        return sorted(number for number in queue.numbers if wanted.after < number <= end)
+        end = end if wanted.before is UNSET else max(number for number in (0, *queue.numbers) if number < wanted.before)
+        return sorted(number for number in queue.numbers if self._after(wanted) < number <= end)
+
+    def _after(self, wanted: RangeOfQueue) -> int:
+        if wanted.since is UNSET:
+            return wanted.after
+        return max(number for number in (0, *self.held[wanted.name].numbers) if number < wanted.since)
 
     def _plan(self, wanted: RangeOfQueue, limits: PlanLimits, found: list[int], count: int) -> PlannedRange:
         try:
@@ -128,18 +133,32 @@ class FakeOrigin:
         if limits.part_messages is not UNSET:
             parts = max(parts, ceil(len(found) / limits.part_messages))
         edges = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
-        bounds = [wanted.after, *(found[edge - 1] for edge in edges[1:])]
-        behind = sum(number > queue.stable for number in queue.numbers) if wanted.up_to is UNSET else 0
+        bounds = [self._after(wanted), *(found[edge - 1] for edge in edges[1:])]
+        behind = sum(number > queue.stable for number in queue.numbers)
+        last = queue.stable if wanted.up_to is UNSET else max(queue.stable, wanted.up_to)
+        rest = [number for number in sorted(queue.numbers) if bounds[-1] < number <= last]
+        held_by = "a stage" if behind else ""
+        is_whole = wanted.up_to is UNSET and not rest
         counts = [b - a for a, b in pairwise(edges)]
         return PlannedRange(
+            name=wanted.name,
+            kind="private",
             epoch=queue.epoch,
             bounds=bounds,
             counts=counts,
             sizes=[each * BYTES_EACH for each in counts],
             oldest=1 if counts else 0,
             held=int(queue.unstable is not None),
-            held_by="a stage" if behind else "",
-            behind=behind,
+            held_by=held_by if is_whole else "",
+            behind=behind if is_whole else 0,
+            rest=Rest(
+                count=len(rest),
+                bytes=len(rest) * BYTES_EACH,
+                last=max(rest, default=0),
+                oldest=int(bool(rest)),
+                held_by=held_by,
+                behind=behind,
+            ),
         )
 
     def seq_at(self, name: str, time: datetime) -> int:
@@ -226,6 +245,16 @@ def pages(name: str, numbers: Sequence[int]) -> Iterator[Packets]:
         page = numbers[start : start + 3]
         found = Packets.of([number.to_bytes(8, "little") for number in page])
         yield Packets(found.data, found.offsets, name, np.array(page, np.uint64))
+
+
+def _shares(available: dict[str, int], limit: int) -> dict[str, int]:
+    """Divide a limit in proportion, and the remainder among the smallest shares."""
+    total = sum(available.values())
+    found = {name: min(count, limit * count // max(total, 1)) for name, count in available.items()}
+    for name in sorted(available, key=lambda name: (found[name], -available[name])):
+        if sum(found.values()) < limit and found[name] < available[name]:
+            found[name] += 1
+    return found
 
 
 def _places(claimed: Sequence[int], part_bytes: int | UnsetType) -> list[int]:

@@ -16,11 +16,11 @@ from waypost.spark.pipelines.report import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from waypost.spark.pipelines import decode, decode_counts, decode_report
+    from waypost.spark.pipelines import decode, decode_report, expressions
 else:
     decode = late("waypost.spark.pipelines.decode")
-    decode_counts = late("waypost.spark.pipelines.decode_counts")
     decode_report = late("waypost.spark.pipelines.decode_report")
+    expressions = late("waypost.spark.pipelines.expressions")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_file_in_the_place_of_the_folder_stays(spark: SparkSession, tmp_path: 
 
 
 def test_the_report_counts_what_it_does_not_list(spark: SparkSession) -> None:
-    many = decode_counts.LISTED + 200
+    many = expressions.LISTED + 200
     # By turns: a message for a new queue, and a packet that is malformed in a new way.
     rows = spark.range(2 * many).selectExpr(
         "if(id % 2 = 0, concat('DIRECT=OS:a\\\\q', id), null) as dest_queue",
@@ -117,7 +117,7 @@ def test_the_report_counts_what_it_does_not_list(spark: SparkSession) -> None:
     assert [figure.value for figure in told.figures] == [many, many, many]
     tables = {part.name: part for part in told.parts() if isinstance(part, Table)}
     assert [(len(tables[name].rows), tables[name].total) for name in ("queues", "malformed")] == [
-        (decode_counts.LISTED, many)
+        (expressions.LISTED, many)
     ] * 2
     assert tables["classes"].total == 1
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from waypost.spark.pipelines import inventory, inventory_report
+    from waypost.spark.pipelines import expressions, inventory, inventory_report
 else:
+    expressions = late("waypost.spark.pipelines.expressions")
     inventory = late("waypost.spark.pipelines.inventory")
     inventory_report = late("waypost.spark.pipelines.inventory_report")
 
@@ -141,7 +142,7 @@ def test_an_inventory_of_nothing_says_so(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_list_that_is_cut_says_how_much_there_is(messages: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inventory, "LISTED", 1)
+    monkeypatch.setattr(expressions, "LISTED", 1)
     parts = inventory_report._contents(inventory.take_stock(messages, NOW))
     tables = {part.name: (len(part.rows), part.total) for part in parts if isinstance(part, Table)}
     assert tables == {"kinds": (1, 5), "talkers": (1, 4), "priorities": (1, 4)}
@@ -160,7 +161,7 @@ def test_arrivals_are_drawn_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "columns", columns)
     # As Spark returns it: a time of this computer, without a zone.
     start = at(0).astimezone().replace(tzinfo=None)
-    nothing = inventory.Listed([], 0)
+    nothing = expressions.Listed([], 0)
     arrivals = [{"start": start, "messages": 1, "bytes": 1}]
     inventory_report._times(inventory.Stock([], [], 60, arrivals, [], nothing, nothing, nothing))
     assert drawn == [at(0)]

@@ -33,12 +33,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from waypost.spark import batch as batch_reading
-    from waypost.spark import heartbeats, offsets, ranges, schema, stream_claims, stream_ranges, tasks
+    from waypost.spark import offsets, ranges, schema, stream_claims, stream_ranges, tasks
     from waypost.spark.stream import MessageStream
 else:
     batch_reading = late("waypost.spark.batch")
     datasource = late("pyspark.sql.datasource")
-    heartbeats = late("waypost.spark.heartbeats")
     offsets = late("waypost.spark.offsets")
     pyspark = late("pyspark")
     ranges = late("waypost.spark.ranges")
@@ -52,12 +51,13 @@ else:
 @pytest.fixture
 def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOrigin]:
     found = FakeOrigin("orders", "returns")
-    for module in ("batch", "stream", "ranges", "stream_claims", "heartbeats"):
+    for module in ("batch", "stream", "ranges", "stream_claims"):
         monkeypatch.setattr(f"waypost.spark.{module}.open_origin", lambda _: found)
-    made: list[heartbeats.Heartbeats] = []
+    made: list[stream_claims.Heartbeats] = []
+    heartbeats = stream_claims.Heartbeats
 
-    def beating(endpoint: Endpoint) -> heartbeats.Heartbeats:
-        made.append(heartbeats.Heartbeats(endpoint))
+    def beating(endpoint: Endpoint) -> stream_claims.Heartbeats:
+        made.append(heartbeats(endpoint))
         return made[-1]
 
     monkeypatch.setattr("waypost.spark.stream_claims.Heartbeats", beating)
@@ -248,6 +248,31 @@ def test_a_query_goes_on_without_a_queue_that_is_gone(origin: FakeOrigin) -> Non
     origin.arrive("returns", 1)
     again = started(queues="orders,returns")
     assert rows(again, start, next_of(again, start)) == [2]
+
+
+@pytest.mark.parametrize("mode", ["peek", "claim"])
+def test_a_misspelt_queue_is_an_error_at_a_restart_too(origin: FakeOrigin, mode: str) -> None:
+    origin.arrive("orders", 1)
+    reader = started(mode=mode)
+    start = next_of(reader, reader.initialOffset())
+    with pytest.raises(QueueNotFound, match="retruns"):
+        next_of(started(queues="orders,retruns", mode=mode), start)
+    # A queue that was read before and is gone does not keep the query from a new one.
+    del origin.held["orders"]
+    origin.arrive("returns", 1)
+    again = started(queues="orders,returns", mode=mode, failOnDataLoss="false")
+    end = next_of(again, start)
+    assert rows(again, start, end) == [2]
+    assert end["orders"] == start["orders"]
+
+
+def test_a_name_means_the_place_of_its_queue() -> None:
+    orders, journal = r"DIRECT=OS:shop\PRIVATE$\orders", r"DIRECT=OS:shop\PRIVATE$\orders;journal"
+    for name in ("orders", "ORDERS", r"private$\orders", r".\private$\orders", orders):
+        assert ranges.is_name_of(name, orders)
+        assert not ranges.is_name_of(name, journal)
+    assert ranges.is_name_of("orders;journal", journal)
+    assert not ranges.is_name_of("order", orders)
 
 
 def test_only_outgoing_queues_are_read_as_such(origin: FakeOrigin) -> None:
@@ -632,9 +657,9 @@ def test_a_query_that_removes_messages_warns_of_asynchronous_progress_once(
 def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, int]], mode: str, limit: int) -> None:
     origin = FakeOrigin("orders", "returns")
     with pytest.MonkeyPatch.context() as patched:
-        for module in ("stream", "ranges", "stream_claims", "heartbeats"):
+        for module in ("stream", "ranges", "stream_claims"):
             patched.setattr(f"waypost.spark.{module}.open_origin", lambda _: origin)
-        patched.setattr("waypost.spark.heartbeats.Heartbeats.keep", lambda *_: None)
+        patched.setattr("waypost.spark.stream_claims.Heartbeats.keep", lambda *_: None)
         given = {"queues": "orders,returns", "mode": mode, "maxMessagesPerTrigger": str(limit)}
         reader = started(**given)
         start = reader.initialOffset()
@@ -664,13 +689,6 @@ def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, i
         assert sorted(chain(*batches)) == list(range(1, origin.seq + 1))
         if mode != "peek":
             assert sorted(origin.gone["orders"] + origin.gone["returns"]) == list(range(1, origin.seq + 1))
-
-
-@given(st.dictionaries(st.text(min_size=1, max_size=2), st.integers(0, 50), max_size=6), st.integers(1, 100))
-def test_shares_use_the_limit_and_no_more(available: dict[str, int], limit: int) -> None:
-    found = offsets.shares(available, limit)
-    assert sum(found.values()) == min(limit, sum(available.values()))
-    assert all(found[queue] <= available[queue] for queue in available)
 
 
 def test_no_rows_between_two_offsets_make_no_stretch() -> None:

@@ -25,10 +25,9 @@ from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import InvalidParameter
+from waypost.spark.host_origin import HostOrigin
 from waypost.spark.options import Endpoint
-from waypost.spark.origin import Origin
-from waypost.spark.origins.daemon import DaemonOrigin
-from waypost.spark.origins.host import HostOrigin
+from waypost.spark.origins import DaemonOrigin, Origin
 
 COLUMNS = ("seq", "label", "priority", "body", "arrived_time")
 MESSAGES = [(0, b"one"), (7, b"two"), (3, b"three"), (3, b"four"), (7, b"five")]

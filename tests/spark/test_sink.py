@@ -15,7 +15,7 @@ from msgspec import UNSET
 from tests.crash import daemons
 from tests.late import late
 from waypost.api.bodies import BYTES, VT_BSTR
-from waypost.errors import InvalidParameter, QueueNotFound
+from waypost.errors import InsufficientResources, InvalidParameter, LimitReached, QueueNotFound
 from waypost.limits import MAX_PACKET_SIZE
 from waypost.spark.options import WriteOptions, write_options
 
@@ -444,3 +444,19 @@ def test_a_protected_write_to_another_daemon_arrives_authenticated_and_encrypted
             assert (message.authenticated, message.sender_verified, message.encrypted) == (True, True, "aes192")
             assert message.sender_sid == created.sid
         assert far.stop() == 0
+
+
+def test_only_a_write_that_has_waited_for_room_says_so() -> None:
+    options = write_options({"queue": "q", "quotaWait": "1ms"})
+
+    def refused(error: Exception) -> list[str]:
+        def write() -> None:
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            sink._patiently(options, write)
+        return getattr(caught.value, "__notes__", [])
+
+    assert refused(LimitReached("too many stages")) == []
+    (note,) = refused(InsufficientResources("the queue is full"))
+    assert "has waited 0.001 seconds for room" in note

@@ -127,22 +127,43 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
+class Rest(Record, frozen=True, kw_only=True):
+    """The messages after a plan, up to the end that a plan without limits and without `up_to` has, or up to `up_to`.
+
+    They are `count` messages of `bytes` bytes. `last` is the arrival number of the last message, and `oldest` is the
+    arrival time of the first message in seconds since 1970 (both 0 without messages). `held_by` and `behind` are those
+    of a plan without limits and without `up_to`.
+    """
+
+    count: int = 0
+    bytes: int = 0
+    last: int = 0
+    oldest: int = 0
+    held_by: str = ""
+    behind: int = 0
+
+
 class PlannedRange(Record, frozen=True, kw_only=True):
     """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
     follow that message, `held_by` is the reason for the lock, and `behind` is the number of these visible messages.
-    `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is
-    true, the queue was deleted, or deleted and created again. `as_of` is the second of a plan with `marks_moves`, and
-    `fresh` contains the arrival numbers of the planned messages that were moved to the queue in that second.
+    `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message follows). `rest` describes
+    the messages after the plan. If `is_gone` is true, the queue does not exist, or was deleted and created again.
+    `as_of` is the second of a plan with `marks_moves`, and `fresh` contains the arrival numbers of the planned messages
+    that were moved to the queue in that second.
     """
 
+    # The format name and the kind of the queue, as in BulkQueue; "" if it is gone.
+    name: str = ""
+    kind: str = ""
     epoch: GuidOrNothing
     bounds: list[int]
     counts: list[int]
     sizes: list[int] = []
     oldest: int = 0
+    rest: Rest = Rest()
     # As in BulkQueue.
     held: int = 0
     held_s: float = 0.0
@@ -186,11 +207,17 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
 
 
 class RangeOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The messages of a queue after an arrival number, as in PlanRange."""
+    """The messages of a queue after an arrival number, as in PlanRange, or since a time.
+
+    `since` and `before` are times in seconds since 1970, as in FindSeq: messages that arrived at `since` or later, and
+    messages that arrived before `before`. A time takes the place of `after` or `up_to`.
+    """
 
     name: str
     after: Seq = 0
     up_to: Seq | UnsetType = UNSET
+    since: float | UnsetType = UNSET
+    before: float | UnsetType = UNSET
     epoch: GuidOrNothing = ""
 
 

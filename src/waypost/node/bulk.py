@@ -14,6 +14,7 @@ from itertools import accumulate, islice, pairwise
 from typing import Final
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from waypost.api.bulk import (
     BulkQueue,
@@ -29,6 +30,7 @@ from waypost.api.bulk import (
     ReadRange,
     Removed,
     RemoveRange,
+    Rest,
     SeqAt,
     ShowBulkQueue,
 )
@@ -111,7 +113,8 @@ class BulkReadingCalls:
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
-            plan = self._planned(self._planning(queue, operation, operation, call.now), operation, call.now)
+            planning = self._planning(queue, (operation.after, operation.up_to), operation, call.now)
+            plan = self._planned(_name(node, operation.name), planning, operation, call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, plan)
 
@@ -122,7 +125,9 @@ class BulkReadingCalls:
             there = [planning for planning in found if planning is not None]
             limits = iter(shared(there, operation))
             plans = [
-                _gone(wanted) if planning is None else self._planned(planning, next(limits), call.now)
+                _gone(wanted)
+                if planning is None
+                else self._planned(_name(node, wanted.name), planning, next(limits), call.now)
                 for wanted, planning in zip(operation.ranges, found, strict=True)
             ]
             node.kernel.await_everything()
@@ -135,52 +140,71 @@ class BulkReadingCalls:
         except (QueueDeleted, QueueNotFound):
             return None
         self._node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
-        return self._planning(queue, wanted, limits, call.now)
+        after = wanted.after if wanted.since is UNSET else self._last_before(queue, wanted.since)
+        up_to = wanted.up_to if wanted.before is UNSET else max(self._last_before(queue, wanted.before), after)
+        return self._planning(queue, (after, up_to), limits, call.now)
 
-    def _planning(self, queue: Queue, wanted: PlanRange | RangeOfQueue, limits: PlanLimits, now: Now) -> Planning:
+    def _planning(self, queue: Queue, wanted: tuple[int, int | UnsetType], limits: PlanLimits, now: Now) -> Planning:
+        """Plan (after, up_to]: the two numbers of `wanted`."""
+        after, up_to = wanted
         uncommitted = self._uncommitted(queue)
         skips_locked = limits.locked == "skip"
-        up_to = self._up_to(queue, wanted.up_to, uncommitted, skips_locked=skips_locked)
+        stable = self._end_before(_first(uncommitted) if skips_locked else queue.positions.first_held)
         arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
+        end = stable if up_to is UNSET else up_to
         if not self._node.index.is_complete:
-            find_sizes(self._node.messages, queue, arrivals.take(wanted.after, up_to, MAX_SIZES_READ))
+            find_sizes(self._node.messages, queue, arrivals.take(after, end, MAX_SIZES_READ))
         if limits.marks_moves:
             self._node.manager.positions.moves.planned(now.wall)
-            fresh = self._fresh(queue, arrivals, wanted.after, up_to)
+            fresh = self._fresh(queue, arrivals, after, end)
             up_to = up_to if len(fresh) <= MAX_FRESH else fresh[MAX_FRESH] - 1
-        return Planning(queue, arrivals, wanted.after, up_to, has_end=wanted.up_to is not UNSET)
+        return Planning(queue, arrivals, after, up_to, stable=stable)
 
     def _fresh(self, queue: Queue, arrivals: Arrivals, after: int, up_to: int) -> list[int]:
         """The messages of the range that were moved to the queue in the current second."""
         numbers = self._node.manager.positions.moves.fresh(queue.number)
         return [number for number in numbers if after < number <= up_to and arrivals.count(number - 1, number)]
 
-    def _planned(self, planning: Planning, limits: PlanLimits, now: Now) -> PlannedRange:
+    def _planned(self, name: FormatName, planning: Planning, limits: PlanLimits, now: Now) -> PlannedRange:
         queue, arrivals, after = planning.queue, planning.arrivals, planning.after
         end = planning.end(limits)
         bounds = [after, *planning.cuts(end, limits)]
         counts = [arrivals.count(start, stop) for start, stop in pairwise(bounds)]
+        held_by, behind = self._held_back(queue, planning.stable, arrivals, now)
         is_whole = not planning.has_end and end == planning.last
-        held_by, behind = self._held_back(queue, planning.up_to, arrivals, now) if is_whole else ("", 0)
         as_of = self._node.manager.positions.moves.planned(now.wall) if limits.marks_moves else 0
-        return PlannedRange(
+        last = max(planning.stable, planning.up_to)
+        count = arrivals.count(end, last)
+        plan = PlannedRange(
+            name=str(name),
+            kind=kind_of(queue),
             epoch=guid_text(epoch_of(queue)),
             bounds=bounds,
             counts=counts,
             sizes=[planning.size(start, stop) for start, stop in pairwise(bounds)],
-            oldest=self._arrival_time(queue, arrivals, after, end) if counts else 0,
+            rest=Rest(
+                count=count,
+                bytes=planning.size(end, last) if count else 0,
+                last=arrivals.nth(end, last, count),
+                held_by=held_by,
+                behind=behind,
+            ),
             held=len(queue.positions.held),
             held_s=self._held_for(queue, queue.positions.first_held, now),
-            held_by=held_by,
-            behind=behind,
+            held_by=held_by if is_whole else "",
+            behind=behind if is_whole else 0,
             as_of=as_of,
             fresh=self._fresh(queue, arrivals, after, end) if as_of else [],
         )
+        # Last, because a damaged message leaves the queue when it is read.
+        firsts = arrivals.take(after, end, 1), arrivals.take(end, last, 1)
+        oldest, oldest_left = [self._arrival_time(queue, first) for first in firsts]
+        return replace(plan, oldest=oldest, rest=replace(plan.rest, oldest=oldest_left))
 
-    def _arrival_time(self, queue: Queue, arrivals: Arrivals, after: int, up_to: int) -> int:
-        (lookup_id,) = arrivals.take(after, up_to, 1)
-        message = self._node.manager.positions.find(queue, lookup_id)
-        return 0 if message is None else message.arrival_time
+    def _arrival_time(self, queue: Queue, lookup_ids: Sequence[int]) -> int:
+        """The time of the only one of these messages; 0 without one, and for one that is damaged."""
+        found = self._node.manager.positions.find_all(queue, lookup_ids)
+        return found[0].arrival_time if found else 0
 
     def read(self, call: Call, operation: ReadRange) -> None:
         node, up_to = self._node, operation.up_to
@@ -202,28 +226,35 @@ class BulkReadingCalls:
             node.kernel.reply(call.request, found.frame(queue, up_to if is_last else end, is_last=is_last))
 
     def find_seq(self, call: Call, operation: FindSeq) -> None:
-        """Find the first message since a time: numbers and times grow together, except for moved messages."""
         node = self._node
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, outgoing=operation.outgoing)
             node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
-            arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
-            earlier, others = 0, arrivals.count(0, SEQUENCE_MASK)
-            while earlier < others:
-                middle = (earlier + others) // 2
-                seq = arrivals.nth(0, SEQUENCE_MASK, middle + 1)
-                (lookup_id,) = arrivals.take(seq - 1, seq, 1)
-                message = node.manager.positions.find(queue, lookup_id)
-                if message is None:
-                    # The message is damaged, and no longer in the queue.
-                    arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
-                    others -= 1
-                elif message.arrival_time < operation.time:
-                    earlier = middle + 1
-                else:
-                    others = middle
+            seq = self._last_before(queue, operation.time)
             node.kernel.await_everything()
-            node.kernel.reply(call.request, SeqAt(arrivals.nth(0, SEQUENCE_MASK, earlier)))
+            node.kernel.reply(call.request, SeqAt(seq))
+
+    def _last_before(self, queue: Queue, time: float) -> int:
+        """The number before the first message since a time: numbers and times grow together, except for moved messages.
+
+        0 if no message arrived before that time.
+        """
+        arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
+        earlier, others = 0, arrivals.count(0, SEQUENCE_MASK)
+        while earlier < others:
+            middle = (earlier + others) // 2
+            seq = arrivals.nth(0, SEQUENCE_MASK, middle + 1)
+            (lookup_id,) = arrivals.take(seq - 1, seq, 1)
+            message = self._node.manager.positions.find(queue, lookup_id)
+            if message is None:
+                # The message is damaged, and no longer in the queue.
+                arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
+                others -= 1
+            elif message.arrival_time < time:
+                earlier = middle + 1
+            else:
+                others = middle
+        return arrivals.nth(0, SEQUENCE_MASK, earlier)
 
     def remove(self, call: Call, operation: RemoveRange) -> None:
         """Receive the Available messages of the range, without those that were moved there after the plan."""
@@ -305,11 +336,6 @@ class BulkReadingCalls:
     def _uncommitted(self, queue: Queue) -> Sequence[range]:
         """Messages of unfinished transactions. Most queues hold none, and need no look at transactions."""
         return self._node.manager.transactions.sends_to(queue) if queue.positions.held else ()
-
-    def _up_to(self, queue: Queue, up_to: int | UnsetType, uncommitted: Sequence[range], *, skips_locked: bool) -> int:
-        if up_to is not UNSET:
-            return up_to
-        return self._end_before(_first(uncommitted) if skips_locked else queue.positions.first_held)
 
     def _end_before(self, first: int) -> int:
         """The number before that of the first held message; without one, the last number given."""

@@ -21,17 +21,21 @@ from waypost.store.records import split_messages
 
 
 class Planning:
-    """The messages of a queue in (after, up_to]. Only valid until the queue changes."""
+    """The messages of a queue in (after, up_to]. Without an end, they go up to `stable`.
 
-    __slots__ = ("_typical", "after", "arrivals", "count", "has_end", "queue", "up_to")
+    Only valid until the queue changes. `stable` is the committed number if locked messages are skipped.
+    """
 
-    def __init__(self, queue: Queue, arrivals: Arrivals, after: int, up_to: int, *, has_end: bool) -> None:
+    __slots__ = ("_typical", "after", "arrivals", "count", "has_end", "queue", "stable", "up_to")
+
+    def __init__(self, queue: Queue, arrivals: Arrivals, after: int, up_to: int | UnsetType, *, stable: int) -> None:
         self.queue: Final = queue
         self.arrivals: Final = arrivals
         self.after: Final = after
-        self.up_to: Final = up_to
-        self.has_end: Final = has_end
-        self.count: Final = arrivals.count(after, up_to)
+        self.up_to: Final = stable if up_to is UNSET else up_to
+        self.stable: Final = stable
+        self.has_end: Final = up_to is not UNSET
+        self.count: Final = arrivals.count(after, self.up_to)
         self._typical: Final = max(queue.total_bytes // max(len(queue.positions), 1), 1)
 
     @property

@@ -3,31 +3,31 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from datetime import datetime
 from typing import Any, Final
 
+from msgspec.structs import replace as changed
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from waypost.api.bulk import BulkQueue
+from waypost.api.bulk import PlannedRange, RangeOfQueue
 from waypost.errors import InvalidParameter
 from waypost.spark.offsets import Stretch
-from waypost.spark.option_values import MAX_NUMBER
+from waypost.spark.option_values import Place
 from waypost.spark.options import Position, ReadOptions
-from waypost.spark.origin import Origin
-from waypost.spark.origins import open_origin
+from waypost.spark.origins import Origin, open_origin
 from waypost.spark.ranges import (
+    check_kind,
     check_named,
     chosen,
     ends_short,
     limits_of,
     packets,
     parts_of,
-    place_of,
-    planned,
+    position_in,
     recreated,
-    stable,
 )
 from waypost.spark.schema import Shape
-from waypost.spark.shipping import Shipped
+from waypost.spark.tasks import Shipped
 
 _log: Final = logging.getLogger("waypost.spark")
 
@@ -51,24 +51,55 @@ class BatchReader(Shipped, DataSourceReader):
         return self._shape.batches(packets(self._options, partition))
 
     def _plan(self, origin: Origin) -> Iterator[Stretch]:
-        options, queues = self._options, chosen(origin, self._options)
-        check_named(queues, options.start, options.start_option)
-        check_named(queues, options.end, options.end_option)
-        wanted = [self._range(origin, queue) for queue in queues]
-        for stretch, plan in planned(origin, wanted, limits_of(self._options.split)):
+        """The partitions, by one request for all queues that the options name."""
+        found: dict[str, PlannedRange] = {}
+        wanted = changed(limits_of(self._options.split), ranges=list(self._ranges(origin)))
+        for each, plan in zip(wanted.ranges, origin.plan(wanted), strict=True):
             if plan.is_gone:
-                raise recreated(stretch.queue)
+                # Raises QueueNotFound, unless the queue was created again.
+                origin.queue(each.name)
+                raise recreated(each.name)
+            check_kind(self._options, each.name, plan.kind)
+            # Two names may mean one queue. An older daemon does not report the name.
+            found.setdefault(plan.name or each.name, plan)
+        for name, plan in found.items():
             if plan.held_by:
-                _log.warning("%s", ends_short(stretch.queue, plan.bounds[-1], plan))
-            yield from parts_of(stretch, plan)
+                _log.warning("%s", ends_short(name, plan.bounds[-1], plan))
+            yield from parts_of(Stretch(name, plan.epoch, plan.bounds[0], plan.bounds[-1], sum(plan.counts)), plan)
 
-    def _range(self, origin: Origin, queue: BulkQueue) -> Stretch:
-        """The range that the options choose, empty if they contradict each other."""
-        options = self._options
-        start = place_of(origin, queue, options.start, options.start_option)
-        end = place_of(origin, queue, options.end, options.end_option)
-        after = stable(queue, options.endpoint) if start is None else start
-        return Stretch(queue.format_name, queue.epoch, after, MAX_NUMBER if end is None else max(end, after), 0)
+    def _ranges(self, origin: Origin) -> Iterator[RangeOfQueue]:
+        """The ranges that the options choose, empty if they contradict each other.
+
+        The queues of a pattern, and positions by the names of queues, take a request for the queues.
+        """
+        options, start, end = self._options, self._options.start, self._options.end
+        if options.pattern is None and not isinstance(start, Mapping) and not isinstance(end, Mapping):
+            for name in options.queues:
+                yield RangeOfQueue(name=name, **_beginning(start), **_ending(end))
+            return
+        queues = chosen(origin, options)
+        check_named(queues, start, options.start_option)
+        check_named(queues, end, options.end_option)
+        for queue in queues:
+            places = (
+                _beginning(position_in(queue, start, options.start_option)),
+                _ending(position_in(queue, end, options.end_option)),
+            )
+            yield RangeOfQueue(name=queue.format_name, epoch=queue.epoch, **places[0], **places[1])
+
+
+def _beginning(place: Place) -> dict[str, Any]:
+    """The fields of RangeOfQueue for the start of a batch read, which is not the end of the queue."""
+    if isinstance(place, datetime):
+        return {"since": place.timestamp()}
+    return {"after": place} if isinstance(place, int) else {}
+
+
+def _ending(place: Place) -> dict[str, Any]:
+    """The fields of RangeOfQueue for the end of a batch read, which is not the beginning of the queue."""
+    if isinstance(place, datetime):
+        return {"before": place.timestamp()}
+    return {"up_to": place} if isinstance(place, int) else {}
 
 
 def check_for_batch(options: ReadOptions) -> None:

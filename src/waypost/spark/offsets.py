@@ -127,21 +127,6 @@ def lag(messages: int, size: int, oldest: int) -> Json:
     return {"lag_messages": messages, "lag_bytes": size, "lag_s": round(age, 3)}
 
 
-def shares(available: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Divide a limit among queues in proportion to their messages. A queue with messages gets a share if possible."""
-    total = sum(available.values())
-    if total <= limit:
-        return dict(available)
-    found = {queue: limit * count // total for queue, count in available.items()}
-    left = limit - sum(found.values())
-    # The remainder goes to the queues with the smallest shares.
-    for queue in sorted(available, key=lambda name: (found[name], -available[name])):
-        if left and found[queue] < available[queue]:
-            found[queue] += 1
-            left -= 1
-    return found
-
-
 def _counts(queue: str, place: Any) -> tuple[int, int, int, int, tuple[int, ...]]:
     numbers = _int(queue, place, "rows"), _int(queue, place, "from"), _int(queue, place, "kept")
     as_of = _int(queue, place, "as_of") if "as_of" in place else 0

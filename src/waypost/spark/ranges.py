@@ -13,18 +13,17 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from waypost.api.bulk import WORTH_A_PART, BulkQueue, PlannedRange, PlanRanges, RangeOfQueue, ReadRange
+from waypost.api.bulk import WORTH_A_PART, BulkQueue, PlannedRange, PlanRanges, RangeOfQueue, ReadRange, Rest
 from waypost.api.excerpt import excerpt
-from waypost.api.names import short_name
+from waypost.api.names import format_name, short_name
 from waypost.arrow.packets import Packets
 from waypost.core.positions import SEQUENCE_MASK
-from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
+from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound, WaypostError
 from waypost.spark.offsets import Stretch
 from waypost.spark.option_values import MAX_NUMBER, Place
 from waypost.spark.options import Endpoint, Position, ReadOptions, Split
-from waypost.spark.origin import Origin
-from waypost.spark.origins import open_origin
-from waypost.wire.format_names import FormatName
+from waypost.spark.origins import Origin, open_origin
+from waypost.wire.format_names import DirectFormatName, FormatName
 
 _log: Final = logging.getLogger("waypost.spark")
 
@@ -39,8 +38,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
     if options.pattern is None:
         queues = list(map(origin.queue, options.queues))
         for queue in queues:
-            if options.queue_type == "outgoing" and queue.kind != "outgoing":
-                raise QueueNotFound(f"{queue.path} is not an outgoing queue; remove the option `queueType` to read it")
+            check_kind(options, queue.path, queue.kind)
         # Two names may mean one queue.
         return list({queue.format_name: queue for queue in queues}.values())
     kinds = _KINDS.get(options.queue_type, _MAIN)
@@ -56,21 +54,33 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
     return found
 
 
-def place_of(origin: Origin, queue: BulkQueue, position: Position | Place, option: str) -> int | None:
+def check_kind(options: ReadOptions, name: str, kind: str) -> None:
+    """Raises QueueNotFound if the options want an outgoing queue, and a named queue is not one."""
+    if options.queue_type == "outgoing" and kind != "outgoing":
+        raise QueueNotFound(f"{name} is not an outgoing queue; remove the option `queueType` to read it")
+
+
+def position_in(queue: BulkQueue, position: Position, option: str) -> Place:
+    """The position in one queue. Raises InvalidParameter if each queue has its own, and this one has none."""
+    if not isinstance(position, Mapping):
+        return position
+    places = [place for name, place in position.items() if _is_named(queue, name)]
+    if not places:
+        raise InvalidParameter(f"the option `{option}` has no position for the queue {queue.format_name}")
+    return places[0]
+
+
+def place_of(origin: Origin, queue: BulkQueue, position: Position, option: str) -> int | None:
     """The number after which a read begins, or up to which it goes; None for the stable end of the queue."""
-    if isinstance(position, Mapping):
-        places = [place for name, place in position.items() if _is_named(queue, name)]
-        if not places:
-            raise InvalidParameter(f"the option `{option}` has no position for the queue {queue.format_name}")
-        position = places[0]
-    if position == "earliest":
+    place = position_in(queue, position, option)
+    if place == "earliest":
         return 0
-    if position == "latest":
+    if place == "latest":
         return None
-    return origin.seq_at(queue.format_name, position) if isinstance(position, datetime) else position
+    return origin.seq_at(queue.format_name, place) if isinstance(place, datetime) else place
 
 
-def check_named(queues: Sequence[BulkQueue], position: Position | Place, option: str) -> None:
+def check_named(queues: Sequence[BulkQueue], position: Position, option: str) -> None:
     """Raise InvalidParameter if a position is that of a queue that is not read."""
     if isinstance(position, Mapping):
         for name in position:
@@ -107,6 +117,18 @@ def planned(origin: Origin, stretches: Sequence[Stretch], wanted: PlanRanges) ->
             for each in stretches
         ]
         yield from zip(stretches, origin.plan(replace(wanted, ranges=ranges)), strict=True)
+
+
+def waiting(plan: PlannedRange) -> Rest:
+    """The messages of a plan, and those after it."""
+    rest = plan.rest
+    return replace(
+        rest,
+        count=sum(plan.counts) + rest.count,
+        bytes=sum(plan.sizes) + rest.bytes,
+        last=rest.last or plan.bounds[-1],
+        oldest=plan.oldest or rest.oldest,
+    )
 
 
 def parts_of(stretch: Stretch, plan: PlannedRange) -> list[Stretch]:
@@ -193,6 +215,16 @@ def recreated(queue: str) -> QueueDeleted:
         f"the queue {queue} was deleted, or deleted and created again, after the query had read from it: its old "
         "messages are gone; set the option `failOnDataLoss` to false to continue with the messages of the new queue"
     )
+
+
+def is_name_of(name: str, place: str) -> bool:
+    """True if a name means the queue whose format name is the key of a position in an offset."""
+    try:
+        key = FormatName.parse(place)
+        computer = key.address if isinstance(key, DirectFormatName) else ""
+        return str(format_name(name, computer)).lower() == place.lower()
+    except WaypostError:
+        return name.lower() == place.lower()
 
 
 def _is_named(queue: BulkQueue, name: str) -> bool:

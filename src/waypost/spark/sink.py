@@ -38,7 +38,6 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.spark.options import Endpoint, WriteOptions
-from waypost.spark.shipping import Shipped
 from waypost.spark.sink_columns import (
     REFUSED_QUEUE,
     REFUSED_ROW,
@@ -53,7 +52,7 @@ from waypost.spark.sink_columns import (
     without,
     writable,
 )
-from waypost.spark.tasks import QueryTask, query_task, run_of, task_of
+from waypost.spark.tasks import QueryTask, Shipped, query_task, run_of, task_of
 from waypost.wire.format_names import DirectFormatName
 
 # Fewer bodies than these do not share their properties: they are separate messages in one list.
@@ -324,8 +323,11 @@ def _patiently(options: WriteOptions, write: Callable[[], R]) -> R:
     while True:
         try:
             return write()
+        except LimitReached:
+            # No reader makes room for it.
+            raise
         except InsufficientResources as error:
-            if isinstance(error, LimitReached) or monotonic() + pause >= end:
+            if monotonic() + pause >= end:
                 error.add_note(f"the write has waited {options.quota_wait_s:g} seconds for room (option quotaWait)")
                 raise
         sleep(pause)

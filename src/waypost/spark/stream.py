@@ -6,8 +6,9 @@ whether a repeated batch, of which messages are gone, is committed here.
 
 import logging
 import time
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
@@ -24,12 +25,10 @@ from waypost.api.bulk import BulkQueue
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound
 from waypost.spark.offsets import Json
 from waypost.spark.options import ReadOptions
-from waypost.spark.origin import Origin
-from waypost.spark.origins import open_origin
-from waypost.spark.ranges import chosen
+from waypost.spark.origins import Origin, open_origin
+from waypost.spark.ranges import chosen, is_name_of
 from waypost.spark.schema import Form
-from waypost.spark.shipping import Shipped
-from waypost.spark.tasks import query_task
+from waypost.spark.tasks import Shipped, query_task
 
 _log: Final = logging.getLogger("waypost.spark")
 
@@ -64,6 +63,8 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         self._initial: Json | None = None
         # Queues that the options name, once they were looked up.
         self._named: list[BulkQueue] | None = None
+        # Format names of those that the query has read before, and that did not exist then.
+        self._gone: list[str] = []
         # The last offset that Spark was given, to report the messages after it.
         self._last: Json | None = None
         self._last_data: float = time.monotonic()
@@ -85,18 +86,40 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
             return ReadMaxBytes(rate.max_bytes)
         return ReadAllAvailable()
 
-    def _chosen(self) -> list[BulkQueue]:
+    def _chosen(self, places: Iterable[str]) -> list[BulkQueue]:
         """The queues that are read. A query that starts again may name others than before; a pattern finds others at
-        any time. If a named queue is gone, the list is empty: the caller still has the positions of its queues.
+        any time.
+
+        A named queue that is gone is left out if the query has read it before: the caller has its position.
+        Raises QueueNotFound for any other that does not exist.
         """
         if self._options.pattern is not None:
             return chosen(self._origin, self._options)
         if self._named is None:
-            try:
-                self._named = chosen(self._origin, self._options)
-            except QueueNotFound:
-                self._named = []
+            self._named = self._found(list(places))
         return self._named
+
+    def _found(self, places: list[str]) -> list[BulkQueue]:
+        try:
+            return chosen(self._origin, self._options)
+        except QueueNotFound:
+            found: dict[str, BulkQueue] = {}
+            for name in self._options.queues:
+                try:
+                    (queue,) = chosen(self._origin, replace(self._options, queues=(name,)))
+                    found[queue.format_name] = queue
+                except QueueNotFound:
+                    read = [place for place in places if is_name_of(name, place)]
+                    if not read:
+                        raise
+                    self._gone += read
+            return list(found.values())
+
+    def _names(self, queues: Iterable[BulkQueue], places: Iterable[str]) -> list[str]:
+        """The queues to read now, with those that are gone: their loss is an error, or they may come again."""
+        if self._options.pattern is not None:
+            return list(places)
+        return [*(queue.format_name for queue in queues), *self._gone]
 
     @property
     def _origin(self) -> Origin:

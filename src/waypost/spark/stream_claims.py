@@ -4,15 +4,19 @@ All readers of one load() share one claim. The offsets contain its name, and a n
 The request for the next part settles the parts that Spark will not request again. So a part that was claimed before a
 crash is offered again, and a processed part is not. Each start of the query takes the claim with a higher term, which
 the tasks get with their partitions. The daemon refuses all requests of an earlier start, and of a start that has lost
-its lease.
+its lease. While the query works on its parts, heartbeats keep the lease.
+
+A batch takes one request for each queue, because a part is claimed under the term of its own claim, and one queue may
+fail alone. The limits of several queues are divided by one plan.
 """
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Event, Lock, Thread
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
@@ -21,16 +25,32 @@ from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import Claim, Claimed, KeepClaim, PlanRanges, RangeOfQueue, ReadClaim, TakeClaim, Taken
+from waypost.api.bulk import (
+    Claim,
+    Claimed,
+    KeepClaim,
+    PlannedRange,
+    PlanRanges,
+    RangeOfQueue,
+    ReadClaim,
+    TakeClaim,
+    Taken,
+)
 from waypost.arrow.packets import Packets
-from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound, TransactionSequence, WaypostError
+from waypost.errors import (
+    ClaimTaken,
+    MessageNotFound,
+    QueueDeleted,
+    QueueNotFound,
+    TransactionSequence,
+    WaypostError,
+)
 from waypost.limits import MAX_CLAIMED
-from waypost.spark.heartbeats import Heartbeats
-from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag, shares
+from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag
 from waypost.spark.option_values import MAX_NUMBER
-from waypost.spark.options import ReadOptions
+from waypost.spark.options import Endpoint, ReadOptions
 from waypost.spark.origins import open_origin
-from waypost.spark.ranges import chosen, edges
+from waypost.spark.ranges import chosen, edges, waiting
 from waypost.spark.schema import Form
 from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
 from waypost.spark.tasks import query_task
@@ -39,6 +59,55 @@ _log: Final = logging.getLogger("waypost.spark")
 
 # Errors of a claim that does not exist any more: its messages are in the queue again, or were deleted with the queue.
 _OVER: Final = (TransactionSequence, QueueDeleted, QueueNotFound)
+# Errors of a claim that is not to be kept any more.
+_NOT_KEPT: Final = (ClaimTaken, *_OVER)
+# The limits of a request that only reports processed parts.
+_NOTHING: Final = Limits(0)
+# Heartbeats during one lease, so that a lost one does not matter.
+_BEATS: Final = 4
+
+
+class Heartbeats:
+    """Heartbeats: a thread of the driver keeps the leases of claims until `stop`, or until the process ends."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint: Final = endpoint
+        self._lock: Final = Lock()
+        self._stopped: Final = Event()
+        self._kept: tuple[KeepClaim, ...] = ()
+        self._thread: Thread | None = None
+
+    def keep(self, claims: Iterable[KeepClaim]) -> None:
+        """Keep these claims from now on, and no others."""
+        with self._lock:
+            self._kept = tuple(claims)
+        if self._kept and self._thread is None and not self._stopped.is_set():
+            self._thread = Thread(target=self._beat, name="waypost-heartbeats", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(self._endpoint.timeout_s)
+
+    def _beat(self) -> None:
+        with closing(open_origin(self._endpoint)) as origin:
+            while not self._stopped.wait(self._endpoint.lease_s / _BEATS):
+                for claim in self._kept:
+                    try:
+                        origin.keep_claim(claim)
+                    except _NOT_KEPT as error:
+                        self._give_up(claim, error)
+                    except WaypostError as error:
+                        # The daemon may come back within the lease.
+                        _log.warning("the heartbeat for the claim %s of %s failed: %s", claim.claim, claim.name, error)
+
+    def _give_up(self, claim: KeepClaim, error: WaypostError) -> None:
+        """The next request of the query gets the same error, unless the query has gone on meanwhile."""
+        with self._lock:
+            if claim in self._kept:
+                self._kept = tuple(each for each in self._kept if each != claim)
+                _log.warning("the lease of the claim %s of %s is no longer renewed: %s", claim.claim, claim.name, error)
 
 
 @dataclass(frozen=True)
@@ -85,17 +154,12 @@ class ClaimStream(MessageStream):
         self._last = self._last or start
         places = claim_places(start)
         names = self._current(places)
-        limits = self._limits(limit)
-        wanted = self._wanted({name: places[name] for name in names}, limits)
-        if self._present is None and self._is_too_early(sum(wanted.values())):
-            wanted = dict.fromkeys(wanted, 0)
-        asked = sum(count > 0 for count in wanted.values())
-        each = UNSET if limits.max_bytes is UNSET else max(limits.max_bytes // max(asked, 1), 1)
+        wanted = self._wanted({name: places[name] for name in names}, self._limits(limit))
         ends = {}
         for name, place in places.items():
-            end = self._after_next(name, place, Limits(wanted.get(name, 0), each))
+            end = self._after_next(name, place, wanted.get(name, _NOTHING))
             # Queues that are no longer named are only settled.
-            ends[name] = end if name in wanted else place
+            ends[name] = end if name in names else place
         self._keep({name: place for name, place in ends.items() if place.rows > places[name].rows})
         if all(end.rows == places[name].rows for name, end in ends.items()):
             return start
@@ -276,40 +340,51 @@ class ClaimStream(MessageStream):
         error.add_note("to continue with the current messages of the queue, set the option `failOnDataLoss` to false")
         raise error
 
-    def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, int]:
-        """Number of messages to request from each queue."""
+    def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, Limits]:
+        """What to request from each queue. Several queues share the limits."""
         most = MAX_CLAIMED if limits.max_messages is UNSET else limits.max_messages
-        available = dict.fromkeys(places, most)
-        if len(places) > 1 or self._options.rate.min_messages > 1:
-            available = {name: self._count(name) for name in places}
-        wanted = shares(available, most)
-        if self._present is not None:
-            for name, place in places.items():
-                end = self._ends.setdefault(name, place.rows + self._present.get(name, 0))
-                wanted[name] = max(min(wanted[name], end - place.rows), 0)
+        room = {name: self._room(name, place) for name, place in places.items()}
+        # A queue that was read up to the end of the query takes no share.
+        open_ones = [name for name in places if room[name]]
+        wanted = {name: Limits(min(most, room[name]), limits.max_bytes) for name in places}
+        if len(open_ones) > 1 or (open_ones and self._options.rate.min_messages > 1):
+            ranges = (RangeOfQueue(name=name, up_to=MAX_NUMBER) for name in open_ones)
+            plans = self._free(ranges, Limits(most, limits.max_bytes))
+            if self._present is None and self._is_too_early(sum(waiting(plan).count for plan in plans)):
+                return {}
+            for name, plan in zip(open_ones, plans, strict=True):
+                # Another reader may take these messages first, and others come in their place.
+                size = limits.max_bytes if limits.max_bytes is UNSET else max(sum(plan.sizes), 1)
+                wanted[name] = Limits(min(sum(plan.counts), room[name]), size)
         return wanted
 
-    def _count(self, name: str) -> int:
-        try:
-            return self._origin.queue(name).count
-        except QueueNotFound:
-            return 0
+    def _room(self, name: str, place: ClaimPlace) -> int:
+        """Number of messages of a queue that the query still wants."""
+        if self._present is None:
+            return MAX_CLAIMED
+        end = self._ends.setdefault(name, place.rows + self._present.get(name, 0))
+        return max(end - place.rows, 0)
+
+    def _free(self, ranges: Iterable[RangeOfQueue], limits: Limits) -> list[PlannedRange]:
+        """The messages of queues that no reader has claimed or locked, within the limits, in one request."""
+        wanted = PlanRanges(
+            ranges=list(ranges), max_messages=limits.max_messages, max_bytes=limits.max_bytes, locked="skip"
+        )
+        return self._origin.plan(wanted)
 
     def _current(self, places: dict[str, ClaimPlace]) -> list[str]:
         """The queues to read now. New queues get a position."""
-        queues = self._chosen()
+        queues = self._chosen(places)
         claim = next(iter(places.values())).claim if places else self._claim
         for queue in queues:
             places.setdefault(queue.format_name, ClaimPlace(claim, queue.epoch))
-        if self._options.pattern is not None or not queues:
-            return list(places)
-        return [queue.format_name for queue in queues]
+        return self._names(queues, places)
 
     def _latest(self) -> Iterator[tuple[str, Json]]:
         """The messages that no reader has claimed or locked, and those that some reader has."""
         places = claim_places(self._last or {})
-        ranges = [RangeOfQueue(name=name, up_to=MAX_NUMBER, epoch=place.epoch) for name, place in places.items()]
-        plans = self._origin.plan(PlanRanges(ranges=ranges, locked="skip"))
+        ranges = (RangeOfQueue(name=name, up_to=MAX_NUMBER, epoch=place.epoch) for name, place in places.items())
+        plans = self._free(ranges, Limits())
         for (name, place), plan in zip(places.items(), plans, strict=True):
             free = sum(plan.counts)
             held = {"count": free + plan.held, "held": plan.held, "held_s": plan.held_s}

@@ -14,11 +14,11 @@ from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import BulkQueue, PlannedRange, PlanRanges, RemoveRange
+from waypost.api.bulk import BulkQueue, PlannedRange, PlanRanges, RemoveRange, Rest
 from waypost.errors import QueueDeleted, QueueNotFound, WaypostError
 from waypost.spark.offsets import UNKNOWN, Json, RangePlace, Stretch, json_of, lag, range_places, stretches
 from waypost.spark.option_values import MAX_NUMBER
-from waypost.spark.options import ReadOptions, Split
+from waypost.spark.options import ReadOptions
 from waypost.spark.ranges import (
     check_named,
     chosen,
@@ -31,6 +31,7 @@ from waypost.spark.ranges import (
     planned,
     recreated,
     stable,
+    waiting,
 )
 from waypost.spark.schema import Form
 from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
@@ -47,6 +48,9 @@ class RangeStream(MessageStream):
         self._held: dict[str, str] = {}
         # The last offset that was planned, and the parts of its batch.
         self._planned: tuple[Json, list[Stretch]] = {}, []
+        # The last plan of each queue that is read, and the messages that no batch has yet, at the time of the plan.
+        self._plans: dict[str, PlannedRange] = {}
+        self._unread: dict[str, Rest] = {}
         # Positions up to which drain has removed the messages that it has read, and the first message that was moved to
         # the queue meanwhile, below the position; 0 without one.
         self._removed: dict[str, tuple[RangePlace, int]] = {}
@@ -79,7 +83,7 @@ class RangeStream(MessageStream):
         places = range_places(start)
         names = self._current(places)
         found = self._next(places, names, self._limits(limit))
-        if not found or (self._ends is None and self._is_too_early(self._available(places, names, found))):
+        if not found or (self._ends is None and self._is_too_early(sum(each.count for each in self._unread.values()))):
             return self._with_new(start, places)
         for name, parts in found.items():
             place = self._planned_from(name, places[name])
@@ -88,6 +92,7 @@ class RangeStream(MessageStream):
             end = place.advanced(parts[-1].up_to, _count(parts))
             fresh = tuple(number for part in parts for number in part.fresh)
             places[name] = replace(end, as_of=parts[0].as_of, fresh=fresh)
+            self._unread[name] = self._plans[name].rest
         offset = json_of(places)
         self._planned = offset, [part for parts in found.values() for part in parts]
         return self._handed_out(offset)
@@ -103,11 +108,11 @@ class RangeStream(MessageStream):
         return self._last
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802, the name is Spark's
-        """The current ends of the queues, the lag, and the messages held back. An error does not fail the query."""
-        try:
-            return None if self._last is None else dict(self._latest(range_places(self._last)))
-        except WaypostError:
-            return None
+        """The ends of the queues, the lag, and the messages held back, as of the last plan.
+
+        Spark asks right after each `latestOffset`, so no other request is needed.
+        """
+        return None if self._last is None else dict(self._latest(range_places(self._last)))
 
     def commit(self, end: Json) -> None:
         self._settle(end)
@@ -152,7 +157,7 @@ class RangeStream(MessageStream):
 
     def _current(self, places: dict[str, RangePlace]) -> list[str]:
         """The queues to read now. New queues get a position; queues no longer named keep theirs."""
-        queues = self._chosen()
+        queues = self._chosen(places)
         if self._options.pattern is None and any(queue.format_name not in places for queue in queues):
             check_named(queues, self._options.start, self._options.start_option)
         for queue in queues:
@@ -160,9 +165,7 @@ class RangeStream(MessageStream):
                 # A queue that a pattern finds later is new, and read from its beginning.
                 is_new = self._options.pattern is not None
                 places[queue.format_name] = RangePlace(0, queue.epoch) if is_new else self._beginning(queue)
-        if self._options.pattern is not None or not queues:
-            return list(places)
-        return [queue.format_name for queue in queues]
+        return self._names(queues, places)
 
     def _beginning(self, queue: BulkQueue) -> RangePlace:
         """The position in a queue that the query has not read before, by startingOffsets."""
@@ -176,24 +179,27 @@ class RangeStream(MessageStream):
         if self._options.mode == "drain":
             wanted = changed(wanted, marks_moves=True)
         found = {}
+        self._plans = {}
         for stretch, plan in planned(self._origin, list(self._waiting(places, names)), wanted):
             name = stretch.queue
-            if plan.is_gone:
-                parts = self._again(places, name, wanted)
-            else:
+            self._plans[name] = plan
+            if not plan.is_gone:
                 parts = parts_of(stretch, plan)
                 self._note_held(name, plan)
+            else:
+                # A query that has read all that it wants needs the queue no more.
+                parts = self._again(places, name, wanted) if stretch.up_to > stretch.after else []
             if parts:
                 found[name] = parts
+        self._unread = {name: waiting(plan) for name, plan in self._plans.items()}
         return found
 
     def _waiting(self, places: Mapping[str, RangePlace], names: Iterable[str]) -> Iterator[Stretch]:
         """The messages after the positions, up to the ends of the query or of the queues."""
         for name in names:
             place = self._planned_from(name, places[name])
-            end = MAX_NUMBER if self._ends is None else self._ends.get(name, 0)
-            if end > place.seq:
-                yield Stretch(name, place.epoch, place.seq, end, UNKNOWN)
+            end = MAX_NUMBER if self._ends is None else max(self._ends.get(name, 0), place.seq)
+            yield Stretch(name, place.epoch, place.seq, end, UNKNOWN)
 
     def _planned_from(self, name: str, place: RangePlace) -> RangePlace:
         """The position after which the next batch begins. Drain goes back to read messages that were moved below it."""
@@ -208,15 +214,9 @@ class RangeStream(MessageStream):
         except QueueNotFound:
             return []
         places[name] = replace(places[name], seq=0, epoch=queue.epoch, first=0, kept=0)
-        found = planned(self._origin, list(self._waiting(places, [name])), wanted)
-        return [part for stretch, plan in found if not plan.is_gone for part in parts_of(stretch, plan)]
-
-    def _available(self, places: dict[str, RangePlace], names: list[str], found: dict[str, list[Stretch]]) -> int:
-        """Number of messages after the positions, beyond `found` if a limit of bytes may have cut it short."""
-        count = sum(map(_count, found.values()))
-        if count < self._options.rate.min_messages and self._options.rate.max_bytes is not None:
-            count = sum(map(_count, self._next(places, names, Limits()).values()))
-        return count
+        ((stretch, plan),) = planned(self._origin, list(self._waiting(places, [name])), wanted)
+        self._plans[name] = plan
+        return [] if plan.is_gone else parts_of(stretch, plan)
 
     def _note_held(self, name: str, plan: PlannedRange) -> None:
         if plan.held_by != self._held.get(name, ""):
@@ -225,14 +225,15 @@ class RangeStream(MessageStream):
                 _log.warning("%s", ends_short(name, plan.bounds[-1], plan))
 
     def _latest(self, places: Mapping[str, RangePlace]) -> Iterator[tuple[str, Json]]:
-        begins = {name: self._planned_from(name, place) for name, place in places.items()}
-        wanted = [Stretch(name, place.epoch, place.seq, MAX_NUMBER, UNKNOWN) for name, place in begins.items()]
-        for stretch, plan in planned(self._origin, wanted, limits_of(Split())):
-            place = places[stretch.queue]
-            count = sum(plan.counts)
-            end = place.advanced(plan.bounds[-1], count) if count else place
-            held = {"held": plan.held, "held_s": plan.held_s, "held_by": plan.held_by, "behind": plan.behind}
-            yield stretch.queue, end.json() | held | lag(count, sum(plan.sizes), plan.oldest)
+        for name, place in places.items():
+            if name not in self._plans:
+                # The query does not name the queue any more.
+                yield name, place.json()
+                continue
+            plan, unread = self._plans[name], self._unread[name]
+            end = place.advanced(unread.last, unread.count) if unread.count else place
+            held = {"held": plan.held, "held_s": plan.held_s, "held_by": unread.held_by, "behind": unread.behind}
+            yield name, end.json() | held | lag(unread.count, unread.bytes, unread.oldest)
 
     # --- Removal and loss
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.daemon import manager
 
-_NEEDED: Final = ("waypost.spark.source", "waypost.spark.origins.daemon", "waypost.arrow.decoder")
+_NEEDED: Final = ("waypost.spark.source", "waypost.spark.origins", "waypost.arrow.decoder")
 
 
 def main() -> None:

@@ -196,6 +196,7 @@ class Streaming(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"n": max(end, start["n"])}
 
     def reportLatestOffset(self) -> Offset:
+        self._note("reportLatestOffset")
         return {"n": self.record.told("available")}
 
     def prepareForTriggerAvailableNow(self) -> None:

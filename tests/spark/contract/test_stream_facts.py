@@ -223,6 +223,13 @@ def test_a_failed_task_aborts_the_batch_with_none_in_place_of_its_message(story:
     assert None in abort["messages"]
 
 
+def test_each_latest_offset_is_followed_by_one_report_at_once(story: Story) -> None:
+    asked = ("latestOffset", "reportLatestOffset")
+    calls = [(event["call"], event["calls"]) for event in story.first.events if event["call"] in asked]
+    assert [call for call, _ in calls] == [*asked] * (len(calls) // 2)
+    assert all(after == before + 1 for (_, before), (_, after) in zip(calls[::2], calls[1::2], strict=True))
+
+
 def test_progress_shows_what_the_source_reports_as_its_latest_offset(story: Story) -> None:
     assert {json.dumps(source["latestOffset"]) for entry in story.first.progress for source in entry["sources"]} == {
         json.dumps({"n": 6})

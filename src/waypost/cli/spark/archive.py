@@ -141,7 +141,7 @@ class _Wish:
 
 def _archived(context: typer.Context, wish: _Wish, means: Means) -> "Report":
     def measured(target: Target) -> "Size | None":
-        import_module("waypost.spark.pipelines.archive_on_disk").check_is_on_disk(wish.path, wish.checkpoint)
+        import_module("waypost.spark.pipelines.archive").check_is_on_disk(wish.path, wish.checkpoint)
         try:
             found: Size = import_module("waypost.spark.pipelines.reading").size_of_queues(
                 {"server": target.url, **wish.options}, target.token
@@ -153,12 +153,12 @@ def _archived(context: typer.Context, wish: _Wish, means: Means) -> "Report":
 
     with choosing(context, "archive", means, measured) as work, _held(wish):
         options = {"server": work.target.url, **wish.options}
+        pipeline = import_module("waypost.spark.pipelines.archive")
         if work.spark is None:
-            outcome = import_module("waypost.spark.pipelines.archive_on_disk").archive_on_disk(
+            outcome = pipeline.archive_on_disk(
                 options, wish.path, kind=wish.kind, checkpoint=wish.checkpoint, token=work.target.token
             )
         else:
-            pipeline = import_module("waypost.spark.pipelines.archive")
             began = datetime.now(UTC)
             query = pipeline.archive_queues(work.spark, options, wish.path, kind=wish.kind, checkpoint=wish.checkpoint)
             query.awaitTermination()

@@ -178,10 +178,9 @@ class Bulk:
 
     def _plan_range(self, call: Call, wanted: PlanRange) -> None:
         queue = self._queue(wanted.name, wanted.epoch)
-        up_to = wanted.up_to
-        if up_to is UNSET:
-            held = [message for message in queue.present() if message.state is not State.AVAILABLE]
-            up_to = self._end_before(_uncommitted(queue) if wanted.locked == "skip" else held)
+        held = [message for message in queue.present() if message.state is not State.AVAILABLE]
+        stable = self._end_before(_uncommitted(queue) if wanted.locked == "skip" else held)
+        up_to = stable if wanted.up_to is UNSET else wanted.up_to
         numbers = _numbers(_seen(queue, wanted.after, up_to, wanted.locked))
         limits = [len(numbers)]
         if wanted.max_messages is not UNSET:
@@ -191,14 +190,19 @@ class Bulk:
             ends = accumulate(sizes[number] for number in numbers)
             limits.append(max(sum(end <= wanted.max_bytes for end in ends), 1))
         planned = numbers[: min(limits)]
+        rest = _numbers(_seen(queue, max((wanted.after, *planned)), max(stable, up_to), wanted.locked))
         there = frozenset((each.lookup_id, each.move_count) for each in queue.present())
 
         def check(plan: PlannedRange) -> None:
             self._known.check_epoch(queue.number, plan.epoch)
             self._known.planned[queue.number, plan.as_of, tuple(plan.fresh), wanted.after] = there
             _check_plan(plan, wanted, [(number, sizes[number]) for number in planned])
+            found = plan.rest.count, plan.rest.bytes, plan.rest.last
+            due = len(rest), sum(sizes[number] for number in rest), max(rest, default=0)
+            if found != due:
+                raise Violation(f"{queue.key}: expected a rest of {due} after the plan, but found {found}")
 
-        self._answer(call, check, planned[-1] if planned else 0)
+        self._answer(call, check, max((*planned, *rest), default=0))
 
     def _read_range(self, call: Call, wanted: ReadRange) -> None:
         queue, up_to = self._queue(wanted.name, wanted.epoch), wanted.up_to

@@ -17,9 +17,12 @@ steps of a batch, and the action of the next run if this one ends there:
 So a message is in the queue until step 6 and in the archive from step 4 on. Readers use the manifests, which name
 whole files of whole batches; other files, left by a killed run, are ignored. A batch has the name of its query and
 its number: a query with a lost checkpoint has a new name, and cannot replace archived batches.
+
+`archive_on_disk` takes the same steps without Spark, for small queues, in seconds. It writes the same files and keeps
+the same checkpoint, and each continues the archive of the other.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
@@ -38,6 +41,7 @@ from waypost.spark.pipelines.archive_writer import (
     write_files,
     written_by_tasks,
 )
+from waypost.spark.pipelines.checkpoints import Checkpoint, run_available
 from waypost.spark.pipelines.in_memory import grouped, ordered
 from waypost.spark.pipelines.manifest import (
     BATCHES,
@@ -51,7 +55,9 @@ from waypost.spark.pipelines.manifest import (
     write_manifest,
 )
 from waypost.spark.pipelines.notes import DiskNotes, Line, Notes, SparkNotes
-from waypost.spark.pipelines.storage import check_path, flush, is_on_disk, local_path
+from waypost.spark.pipelines.storage import OnlyWithSpark, check_path, flush, is_on_disk, local_path, require_disk
+from waypost.spark.source import with_token
+from waypost.spark.stream_ranges import RangeStream
 
 FORMATS: Final = ("parquet", "delta", "iceberg")
 CHECKPOINTS: Final = "_checkpoints"
@@ -260,3 +266,43 @@ def _day(queue: str, date: Any, entries: Sequence[Line]) -> Line:
 
 def _known(entries: Iterable[Line], name: str) -> list[int]:
     return [entry[name] for entry in entries if entry[name] is not None]
+
+
+# --- Without Spark ----------------------------------------------------------------------------------------------------
+
+
+def check_is_on_disk(path: str, checkpoint: str = "") -> None:
+    """Raises OnlyWithSpark unless archive and checkpoint are on a disk, in a format that this process continues."""
+    for each in (path, checkpoint):
+        require_disk(each)
+    folder = local_path(checkpoint or default_checkpoint(path))
+    if Checkpoint(folder).is_of_another_format():
+        raise OnlyWithSpark(f"the checkpoint {folder} is of another version of Spark")
+
+
+def archive_on_disk(
+    options: Mapping[str, str], path: str, *, kind: str = "parquet", checkpoint: str = "", token: str | None = None
+) -> Outcome:
+    """Archive the current messages of queues into a folder on a disk, and end. `options` are those of format("msmq").
+
+    The caller holds the checkpoint (`Checkpoint.held`), so that no other run works on the same batch.
+    """
+    path = path.rstrip("/")
+    check_is_on_disk(path, checkpoint)
+    notes = DiskNotes(path)
+    table = checked_table(notes, path, kind)
+    stream = with_token(token)({**QUARANTINE, **options}).streamReader(from_arrow_schema(MESSAGE))
+    if not isinstance(stream, RangeStream):
+        raise InvalidParameter("an archive without Spark reads in the modes peek and drain only")
+    place = Checkpoint(local_path(checkpoint or default_checkpoint(path)))
+    began = datetime.now(UTC)
+    query = place.query()
+
+    def each(parts: Iterable[Iterator[Any]], number: int) -> None:
+        archive_batch(parts, path, table, Batch(query, number))
+
+    try:
+        run_available(stream, place, each)
+    finally:
+        stream.stop()
+    return Outcome.of(path, [line for line in notes.read(BATCHES, ENTRY) if line["written"] >= began])

@@ -13,7 +13,15 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from waypost.spark.pipelines.expressions import is_negative, moment, percentile, percentiles, seconds_between
+from waypost.spark.pipelines.expressions import (
+    LISTED,
+    is_negative,
+    moment,
+    percentile,
+    percentiles,
+    records,
+    seconds_between,
+)
 from waypost.spark.pipelines.report_parts import Kind, shown
 from waypost.wire.message_class import MessageClass
 from waypost.wire.message_properties import PA, PR
@@ -28,8 +36,6 @@ OUTCOMES: Final = (RECEIVED, REACHED, REFUSED, LOST, WAITING, UNASKED)
 
 ROUTE: Final = ("source_qm", "dest_queue")
 SHARES: Final = (0.5, 0.95, 0.99)
-# Largest number of messages in a list.
-LISTED: Final = 1000
 
 # Upper ends of the classes of latencies in the histogram, in seconds.
 _CLASSES: Final = (0, 1, 2, 5, 10, 30, 60, 300, 3600)
@@ -74,13 +80,13 @@ def examine(sent: DataFrame, acknowledgments: DataFrame, rules: Rules) -> Findin
     try:
         audited = outcomes(both.where("is_sent"), rules)
         unknown = both.where("is_sent is null")
-        found = _records(routes(audited))
+        found = records(routes(audited))
 
         def listed(condition: Column, name: str) -> list[dict[str, Any]]:
             """These messages, which are read only if there are any."""
             if not any(route[name] for route in found):
                 return []
-            return _records(audited.where(condition).orderBy("sent_time", "message_id").limit(LISTED))
+            return records(audited.where(condition).orderBy("sent_time", "message_id").limit(LISTED))
 
         refused = listed(sf.col("outcome") == REFUSED, REFUSED)
         return Findings(
@@ -88,9 +94,9 @@ def examine(sent: DataFrame, acknowledgments: DataFrame, rules: Rules) -> Findin
             latency=_latency(audited),
             lost=listed(sf.col("outcome") == LOST, LOST),
             refused=refused,
-            refusals=_records(refusals(audited)) if refused else [],
+            refusals=records(refusals(audited)) if refused else [],
             duplicated=listed(sf.col("duplicated"), "duplicated"),
-            unmatched=_records(unknown.orderBy("message_id").limit(LISTED)),
+            unmatched=records(unknown.orderBy("message_id").limit(LISTED)),
             unmatched_count=unknown.count(),
         )
     finally:
@@ -119,10 +125,6 @@ def _latency(audited: DataFrame) -> dict[str, Any]:
     found = audited.agg(*shares, *counts).first()
     assert found is not None
     return found.asDict()
-
-
-def _records(rows: DataFrame) -> list[dict[str, Any]]:
-    return [row.asDict() for row in rows.collect()]
 
 
 def audit(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:

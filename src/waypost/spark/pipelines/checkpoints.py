@@ -1,16 +1,17 @@
-"""The checkpoint of a query on a disk, in the format of Spark, for runs of the query without Spark.
+"""Run a query in this process, without Spark, up to the present end of its queues, on a checkpoint of Spark.
 
     metadata            the id of the query
     offsets/N           the end of batch N, written before the batch is worked on
     commits/N           written when the batch is done
 
-Spark and this process continue the queries of each other. A query has one source.
+The steps are those of Spark with the trigger availableNow: only when a batch is done, the stream removes its messages.
+Spark and this process continue the queries of each other. A query has one source, and its checkpoint is on a disk.
 """
 
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from uuid import uuid4
 from waypost.errors import InvalidParameter, SharingViolation
 from waypost.spark.offsets import Json
 from waypost.spark.pipelines.storage import force
+from waypost.spark.stream_ranges import RangeStream
 
 if os.name == "posix":
     import fcntl
@@ -153,3 +155,33 @@ class Checkpoint:
         hidden.rename(file)
         for folder in (file.parent, self.folder, self.folder.parent):
             force(folder)
+
+
+# --- Runs -------------------------------------------------------------------------------------------------------------
+
+# The parts of a batch, each as batches of Arrow, and the number of the batch.
+Each = Callable[[Iterable[Iterator[Any]], int], None]
+
+
+def run_available(stream: RangeStream, checkpoint: Checkpoint, each: Each) -> None:
+    """Call `each` for a batch that was not finished, and for the new batches. The caller holds the checkpoint."""
+    stream.prepareForTriggerAvailableNow()
+    progress, limit = checkpoint.progress(), stream.getDefaultReadLimit()
+    number, start = 0, stream.initialOffset() if progress is None or progress.start is None else progress.start
+    if progress is not None:
+        number = progress.number
+        if not progress.is_done:
+            each(_parts(stream, start, progress.end), number)
+            checkpoint.finish(number)
+        number, start = number + 1, progress.end
+    # To ask for the next batch removes the messages of the last one.
+    while (end := stream.latestOffset(start, limit)) != start:
+        checkpoint.begin(number, end)
+        each(_parts(stream, start, end), number)
+        checkpoint.finish(number)
+        number, start = number + 1, end
+
+
+def _parts(stream: RangeStream, start: Any, end: Any) -> Iterator[Iterator[Any]]:
+    for part in stream.partitions(start, end):
+        yield stream.read(part)

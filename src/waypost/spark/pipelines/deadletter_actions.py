@@ -16,7 +16,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -38,6 +38,8 @@ from waypost.errors import (
     TransactionUsage,
 )
 from waypost.limits import MAX_BULK_REMOVED
+from waypost.spark.offsets import Stretch
+from waypost.spark.pipelines.expressions import records
 from waypost.spark.pipelines.reading import schema_of
 from waypost.spark.pipelines.sending import SENT, consistent_table
 from waypost.spark.sink import staged
@@ -188,7 +190,8 @@ def slices(messages: DataFrame) -> Iterator[Any]:
     """
     kept = messages.localCheckpoint()
     for part in _ranges(kept):
-        some = kept.where((sf.col("queue") == part.queue) & sf.col("seq").between(part.first, part.last))
+        is_in_it = (sf.col("seq") > part.after) & (sf.col("seq") <= part.up_to)
+        some = kept.where((sf.col("queue") == part.queue) & is_in_it)
         yield some.orderBy("seq").toArrow()
 
 
@@ -201,16 +204,7 @@ def table_slices(messages: Any) -> Iterator[Any]:
             yield of_queue.slice(start, SLICE)
 
 
-@dataclass(slots=True)
-class _Range:
-    queue: str
-    first: int
-    last: int
-    count: int
-    size: int
-
-
-def _ranges(messages: DataFrame) -> list[_Range]:
+def _ranges(messages: DataFrame) -> list[Stretch]:
     """Ranges of arrival numbers with at most SLICE messages each, and about SLICE_BYTES of bodies."""
     counts = (
         sf.min("seq").alias("first"),
@@ -220,22 +214,21 @@ def _ranges(messages: DataFrame) -> list[_Range]:
     )
     bucket = min(_BUCKET, SLICE)
     buckets = messages.groupBy("queue", sf.expr(f"seq div {bucket}").alias("bucket")).agg(*counts)
-    ranges: list[_Range] = []
-    for row in buckets.orderBy("queue", "bucket").drop("bucket").collect():
-        found = _Range(**row.asDict())
+    ranges: list[Stretch] = []
+    size = 0
+    for row in records(buckets.orderBy("queue", "bucket")):
         before = ranges[-1] if ranges else None
-        fits = (
+        if (
             before is not None
-            and before.queue == found.queue
-            and before.count + found.count <= SLICE
-            and before.size + found.size <= SLICE_BYTES
-        )
-        if before is not None and fits:
-            before.last = found.last
-            before.count += found.count
-            before.size += found.size
+            and before.queue == row["queue"]
+            and before.count + row["count"] <= SLICE
+            and size + row["size"] <= SLICE_BYTES
+        ):
+            ranges[-1] = replace(before, up_to=row["last"], count=before.count + row["count"])
+            size += row["size"]
         else:
-            ranges.append(found)
+            ranges.append(Stretch(row["queue"], "", row["first"] - 1, row["last"], row["count"]))
+            size = row["size"]
     return ranges
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from waypost.arrow import schema
 from waypost.errors import InvalidParameter
 from waypost.guid import GUID_PATTERN
-from waypost.spark.pipelines.expressions import message_id_text
+from waypost.spark.pipelines.expressions import message_id_text, records
 from waypost.spark.pipelines.sending import like
 from waypost.wire.message_class import NEGATIVE, MessageClass
 
@@ -133,6 +133,6 @@ def tally(messages: DataFrame) -> Tally:
     try:
         counts = (sf.sum("messages").alias("messages"), sf.count("*").alias("groups"), sf.min("oldest").alias("oldest"))
         reasons = groups.groupBy("reason", "message_class").agg(*counts).orderBy(sf.desc("messages"), "reason")
-        return Tally(*([row.asDict() for row in each.collect()] for each in (groups.limit(GROUPS), reasons)))
+        return Tally(records(groups.limit(GROUPS)), records(reasons))
     finally:
         groups.unpersist()

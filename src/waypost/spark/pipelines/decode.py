@@ -8,6 +8,7 @@ A malformed packet has null in every column of a message, and the reason in `pac
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from waypost.arrow.packets import OnMalformed, Packets
 from waypost.captures.inputs import Kind
 from waypost.captures.source import InputError
 from waypost.errors import InvalidParameter
+from waypost.spark.pipelines.expressions import Listed, listed
 from waypost.spark.pipelines.storage import local_folder
 
 PACKET: Final = "packet"
@@ -163,3 +165,63 @@ def _binary(packets: Packets) -> Any:
     """An Arrow array with the packets, which are not copied."""
     buffers = [None, pa.py_buffer(packets.offsets), pa.py_buffer(packets.data)]
     return pa.Array.from_buffers(pa.binary(), len(packets), buffers)
+
+
+# --- Counts for a report ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The messages and the malformed packets; `kinds` is None if bodies were not decoded."""
+
+    good: int
+    bad: int
+    classes: Listed
+    queues: Listed
+    kinds: Listed | None
+    errors: Listed
+    failed: Listed
+
+
+def count(decoded: DataFrame) -> Counts:
+    """Count decoded packets by class, destination and body, malformed packets and failed files. Rows are read once.
+
+    The rows must have all columns of `decoded`.
+    """
+    kept = decoded.drop("body", "packet", "extension", "body_text").persist()
+    try:
+        packets = kept.where("file_error is null") if "file_error" in kept.columns else kept
+        sound, malformed = packets.where("packet_error is null"), packets.where("packet_error is not null")
+        return Counts(
+            good=sound.count(),
+            bad=malformed.count(),
+            classes=_counted(sound, "message_class"),
+            queues=_queues(sound),
+            kinds=_counted(sound, "body_kind") if "body_kind" in kept.columns else None,
+            errors=_counted(malformed, "packet_error"),
+            failed=_failed(kept),
+        )
+    finally:
+        kept.unpersist()
+
+
+def _failed(rows: DataFrame) -> Listed:
+    if "file_error" not in rows.columns:
+        return Listed([], 0)
+    return listed(rows.where("file_error is not null").select("file", "file_error").orderBy("file"))
+
+
+def _counted(rows: DataFrame, name: str) -> Listed:
+    found = rows.groupBy(name).agg(sf.count("*").alias("packets"))
+    return listed(found.orderBy(sf.desc("packets"), name))
+
+
+def _queues(rows: DataFrame) -> Listed:
+    found = rows.groupBy("dest_queue").agg(
+        sf.count("*").alias("packets"),
+        sf.coalesce(sf.sum("body_size"), sf.lit(0)).alias("bytes"),
+        sf.countDistinct("source_qm").alias("senders"),
+        sf.min("sent_time").alias("first"),
+        sf.max("sent_time").alias("last"),
+    )
+    return listed(found.orderBy(sf.desc("packets"), "dest_queue"))

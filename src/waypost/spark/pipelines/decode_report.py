@@ -7,7 +7,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from waypost.spark.pipelines import in_memory
-from waypost.spark.pipelines.decode_counts import Counts, Listed, Row, count
+from waypost.spark.pipelines.decode import Counts, count
+from waypost.spark.pipelines.expressions import Listed, Row
 from waypost.spark.pipelines.report import Column, Figure, Kind, Part, Report, Section, Table, Tone
 from waypost.wire.message_class import meaning
 

@@ -1,16 +1,45 @@
-"""Expressions on columns that several pipelines use. They are functions of Spark and start no Python worker."""
+"""Parts of queries that several pipelines use: expressions on columns, and the rows of results.
+
+The expressions are functions of Spark and start no Python worker.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from waypost.spark.functions import GUID_BYTES, ORDINAL_BYTES
 from waypost.wire.message_class import NEGATIVE
 
+# Largest number of rows in a list.
+LISTED: Final = 1000
 _ACCURACY: Final = 10_000
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The first rows of a list, and the number of all rows."""
+
+    rows: Sequence[Row]
+    total: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Listed":
+        return cls(rows[:LISTED], len(rows))
+
+
+def records(rows: DataFrame) -> list[Row]:
+    return [row.asDict() for row in rows.collect()]
+
+
+def listed(ordered: DataFrame) -> Listed:
+    rows = records(ordered.limit(LISTED))
+    return Listed(rows, len(rows) if len(rows) < LISTED else ordered.count())
 
 
 def message_id_text(message_id: Column) -> Column:

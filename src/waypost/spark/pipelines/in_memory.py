@@ -15,12 +15,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from waypost.guid import GUID_PATTERN
-from waypost.spark.pipelines import audit, deadletters, decode_counts, inventory, trace
+from waypost.spark.pipelines import audit, deadletters, decode, inventory, trace
+from waypost.spark.pipelines.expressions import LISTED, Listed, Row
 from waypost.spark.pipelines.report_parts import id_text
 from waypost.wire.message_class import NEGATIVE, MessageClass
 from waypost.wire.message_properties import PA, PR
 
-Row = dict[str, Any]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _GUID: Final = re.compile(GUID_PATTERN)
 _NUMBER: Final = re.compile(r"[0-9]+")
@@ -138,13 +138,13 @@ def _sum(values: Iterable[int | None]) -> int:
     return sum(value or 0 for value in values)
 
 
-def _shares(rows: Sequence[Row], *by: str) -> inventory.Listed:
+def _shares(rows: Sequence[Row], *by: str) -> Listed:
     groups = grouped(rows, lambda row: tuple(row[name] for name in by))
     found = (
         dict(zip(by, key, strict=True)) | {"messages": len(each), "bytes": _sum(row["body_size"] for row in each)}
         for key, each in groups.items()
     )
-    return inventory.Listed.of(ordered(found, "-messages", *by))
+    return Listed.of(ordered(found, "-messages", *by))
 
 
 def _arrivals(rows: Sequence[Row], bucket_s: int) -> list[Row]:
@@ -267,8 +267,8 @@ def _dead(rows: Sequence[Row]) -> Row:
 # --- Decoded packets --------------------------------------------------------------------------------------------------
 
 
-def count(decoded: Any) -> decode_counts.Counts:
-    """See waypost.spark.pipelines.decode_counts.count."""
+def count(decoded: Any) -> decode.Counts:
+    """See waypost.spark.pipelines.decode.count."""
     there = set(decoded.schema.names)
     columns = ("message_class", "dest_queue", "body_size", "source_qm", "sent_time", "packet_error")
     optional = [name for name in ("body_kind", "file", "file_error") if name in there]
@@ -280,22 +280,22 @@ def count(decoded: Any) -> decode_counts.Counts:
         {"file": row["file"], "file_error": row["file_error"]} for row in rows if row.get("file_error") is not None
     ]
     queues = grouped(sound, lambda row: row["dest_queue"])
-    return decode_counts.Counts(
+    return decode.Counts(
         good=len(sound),
         bad=len(malformed),
         classes=_counted(sound, "message_class"),
-        queues=decode_counts.Listed.of(
+        queues=Listed.of(
             ordered((_destination(name, each) for name, each in queues.items()), "-packets", "dest_queue")
         ),
         kinds=_counted(sound, "body_kind") if "body_kind" in there else None,
         errors=_counted(malformed, "packet_error"),
-        failed=decode_counts.Listed.of(ordered(failed, "file")),
+        failed=Listed.of(ordered(failed, "file")),
     )
 
 
-def _counted(rows: Sequence[Row], name: str) -> decode_counts.Listed:
+def _counted(rows: Sequence[Row], name: str) -> Listed:
     found = ({name: value, "packets": packets} for value, packets in Counter(row[name] for row in rows).items())
-    return decode_counts.Listed.of(ordered(found, "-packets", name))
+    return Listed.of(ordered(found, "-packets", name))
 
 
 def _destination(name: str | None, rows: Sequence[Row]) -> Row:
@@ -331,7 +331,7 @@ def examine(sent: Any, acknowledgments: Any, rules: audit.Rules) -> audit.Findin
     reaches = [row["reach_seconds"] for row in audited]
 
     def listed(rows: Iterable[Row]) -> list[Row]:
-        return ordered(rows, "sent_time", "message_id")[: audit.LISTED]
+        return ordered(rows, "sent_time", "message_id")[:LISTED]
 
     return audit.Findings(
         routes=ordered((_route(key, rows) for key, rows in routes.items()), "-sent", *audit.ROUTE),
@@ -347,7 +347,7 @@ def examine(sent: Any, acknowledgments: Any, rules: audit.Rules) -> audit.Findin
             *("-messages", "dest_queue", "refusal"),
         ),
         duplicated=listed(row for row in audited if row["duplicated"]),
-        unmatched=unknown[: audit.LISTED],
+        unmatched=unknown[:LISTED],
         unmatched_count=len(unknown),
     )
 
@@ -447,9 +447,9 @@ def find_routes(reports: Any) -> trace.Routes:
         edges=ordered(
             (_edge(start, end, each) for (start, end), each in ways.items()), "-messages", "from_qm", "to_qm"
         ),
-        unfinished=ordered(unfinished, "sent_time", "message_id")[: trace.LISTED],
-        loops=ordered(loops, "sent_time", "message_id")[: trace.LISTED],
-        slowest=ordered(timed, "-seconds", "message_id")[: trace.LISTED],
+        unfinished=ordered(unfinished, "sent_time", "message_id")[:LISTED],
+        loops=ordered(loops, "sent_time", "message_id")[:LISTED],
+        slowest=ordered(timed, "-seconds", "message_id")[:LISTED],
     )
 
 

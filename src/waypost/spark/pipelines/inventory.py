@@ -11,12 +11,19 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from waypost.spark.pipelines.expressions import moment, ordinal, percentile, seconds_between
+from waypost.spark.pipelines.expressions import (
+    Listed,
+    listed,
+    moment,
+    ordinal,
+    percentile,
+    records,
+    seconds_between,
+)
 from waypost.spark.pipelines.report_parts import in_utc
 
-# Largest number of bars in a drawing, and of rows in a list.
+# Largest number of bars in a drawing.
 DRAWN: Final = 12
-LISTED: Final = 1000
 
 # Spans of time for a picture, in seconds. It has few columns, so that a long time needs long spans.
 BUCKETS: Final = (60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800, 2_592_000)
@@ -36,18 +43,6 @@ _BODY_TYPES: Final = {
     "object": (68, 69),
     "net-binary": (0x300,),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The first rows of a list, and the number of all rows."""
-
-    rows: Sequence[dict[str, Any]]
-    total: int
-
-    @classmethod
-    def of(cls, rows: Sequence[dict[str, Any]]) -> "Listed":
-        return cls(rows[:LISTED], len(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +66,19 @@ def take_stock(messages: DataFrame, now: datetime) -> Stock:
     """Count all that a report shows. The messages are read once, and their bodies are not kept."""
     kept = messages.drop("body", "packet", "extension", "body_text").persist()
     try:
-        queues = _records(inventory(kept, now))
+        queues = records(inventory(kept, now))
         bucket = bucket_of(queues)
         bodies = kinds(kept)
         by_kind = bodies.groupBy("kind").agg(sf.sum("messages").alias("messages"))
         return Stock(
             queues=queues,
-            streams=_records(streams(kept)) if any(queue["transactional"] for queue in queues) else [],
+            streams=records(streams(kept)) if any(queue["transactional"] for queue in queues) else [],
             bucket_s=bucket,
-            arrivals=_records(arrivals(kept, bucket)) if bucket else [],
-            by_kind=_records(by_kind.orderBy(sf.desc("messages"), "kind").limit(DRAWN)),
-            kinds=_listed(bodies),
-            talkers=_listed(talkers(kept)),
-            priorities=_listed(priorities(kept)),
+            arrivals=records(arrivals(kept, bucket)) if bucket else [],
+            by_kind=records(by_kind.orderBy(sf.desc("messages"), "kind").limit(DRAWN)),
+            kinds=listed(bodies),
+            talkers=listed(talkers(kept)),
+            priorities=listed(priorities(kept)),
         )
     finally:
         kept.unpersist()
@@ -96,15 +91,6 @@ def bucket_of(queues: Sequence[dict[str, Any]]) -> int:
         return 0
     span = max(in_utc(row["newest"]) for row in known) - min(in_utc(row["oldest"]) for row in known)
     return bucket_for(span.total_seconds())
-
-
-def _records(rows: DataFrame) -> list[dict[str, Any]]:
-    return [row.asDict() for row in rows.collect()]
-
-
-def _listed(found: DataFrame) -> Listed:
-    rows = _records(found.limit(LISTED))
-    return Listed(rows, len(rows) if len(rows) < LISTED else found.count())
 
 
 def inventory(messages: DataFrame, now: datetime | None = None) -> DataFrame:

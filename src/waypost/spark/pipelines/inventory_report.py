@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from waypost.spark.pipelines import in_memory, plots
-from waypost.spark.pipelines.inventory import DRAWN, Listed, Stock, take_stock
+from waypost.spark.pipelines.expressions import Listed
+from waypost.spark.pipelines.inventory import DRAWN, Stock, take_stock
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
 from waypost.spark.pipelines.report_parts import in_utc, shown
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from waypost.spark.pipelines.expressions import message_id_bytes, percentile, seconds_between
+from waypost.spark.pipelines.expressions import LISTED, message_id_bytes, percentile, records, seconds_between
 from waypost.wire.message_class import MessageClass
 
 # Digits may be upper or lower case; the rest of the label does not matter.
@@ -26,10 +26,6 @@ NEXT_HOP: Final = "<NEXT HOP>([^<]*)</NEXT HOP>"
 TARGET: Final = "<TARGET QUEUE>([^<]*)</TARGET QUEUE>"
 # More bytes than any report has.
 BODY_BYTES: Final = 4096
-
-
-# Largest number of messages in a list.
-LISTED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +61,12 @@ def find_routes(reports: DataFrame) -> Routes:
         assert totals is not None
 
         def listed(which: DataFrame, *order: Column | str) -> list[dict[str, Any]]:
-            return [row.asDict() for row in which.orderBy(*order, "message_id").limit(LISTED).collect()]
+            return records(which.orderBy(*order, "message_id").limit(LISTED))
 
         return Routes(
             reports=reports.count(),
             totals=totals.asDict(),
-            edges=[row.asDict() for row in edges(hops).collect()],
+            edges=records(edges(hops)),
             unfinished=listed(travelled.where(~sf.col("arrived")), "sent_time") if totals["unfinished"] else [],
             loops=listed(travelled.where("loop"), "sent_time") if totals["loops"] else [],
             slowest=listed(travelled.where(sf.col("seconds").isNotNull()), sf.desc("seconds")),

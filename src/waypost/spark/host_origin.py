@@ -31,6 +31,7 @@ from waypost.api.bulk import (
     ReadRange,
     Removed,
     RemoveRange,
+    Rest,
     TakeClaim,
     Taken,
 )
@@ -43,6 +44,7 @@ from waypost.errors import InvalidParameter, MessageNotFound
 _PAGE: Final = 500
 _PAGE_BYTES: Final = 4 << 20
 _FORMAT: Final = 1
+_KIND: Final = "remote"
 
 
 class HostOrigin:
@@ -62,7 +64,7 @@ class HostOrigin:
         return BulkQueue(
             format_name=self._host.queue(name).format_name,
             path=name,
-            kind="remote",
+            kind=_KIND,
             transactional=any(transactional for *_, transactional in messages),
             epoch="",
             count=len(messages),
@@ -88,26 +90,40 @@ class HostOrigin:
         return plans
 
     def _plan(self, wanted: RangeOfQueue, limits: PlanLimits, *, is_first: bool) -> PlannedRange:
-        after, end = wanted.after, SEQUENCE_MASK if wanted.up_to is UNSET else wanted.up_to
         there = sorted(
-            (_seq(each), each.size, last_move_second(each)) for each in self._messages(wanted.name, after, end)
+            (_seq(each), each.size, last_move_second(each), int(each.arrived_time.timestamp()))
+            for each in self._messages(wanted.name)
         )
-        found = [(number, size) for number, size, _ in there]
+        after = wanted.after if wanted.since is UNSET else _last_before(there, wanted.since)
+        end = SEQUENCE_MASK if wanted.up_to is UNSET else wanted.up_to
+        end = end if wanted.before is UNSET else _last_before(there, wanted.before)
+        there = [each for each in there if each[0] > after]
+        found = [(number, size) for number, size, *_ in there if number <= end]
         if limits.max_messages is not UNSET:
             found = found[: limits.max_messages]
         if limits.max_bytes is not UNSET:
             sizes = accumulate(size for _, size in found)
             found = found[: max(len(list(takewhile(limits.max_bytes.__ge__, sizes))), int(is_first))]
         parts = list(_divided(found, limits))
+        rest = there[len(found) :]
         # The clock of the host is unknown, but later moves have the time of the last one, or a later time.
-        as_of = max([1, *(moved for _, _, moved in there)]) if limits.marks_moves else 0
+        as_of = max([1, *(moved for number, _, moved, _ in there if number <= end)]) if limits.marks_moves else 0
         return PlannedRange(
+            name=self._host.queue(wanted.name).format_name,
+            kind=_KIND,
             epoch="",
             bounds=[after, *(part[-1][0] for part in parts)],
             counts=list(map(len, parts)),
             sizes=[sum(size for _, size in part) for part in parts],
+            oldest=there[0][3] if found else 0,
+            rest=Rest(
+                count=len(rest),
+                bytes=sum(size for _, size, *_ in rest),
+                last=rest[-1][0] if rest else 0,
+                oldest=rest[0][3] if rest else 0,
+            ),
             as_of=as_of,
-            fresh=[number for number, _, moved in there[: len(found)] if moved == as_of],
+            fresh=[number for number, _, moved, _ in there[: len(found)] if moved == as_of],
         )
 
     def seq_at(self, name: str, time: datetime) -> int:
@@ -179,6 +195,11 @@ def _divided(found: list[tuple[int, int]], limits: PlanLimits) -> Iterator[list[
         size += each[1]
     if part:
         yield part
+
+
+def _last_before(there: Sequence[tuple[int, int, int, int]], time: float) -> int:
+    """The greatest number of a message that arrived before a time, 0 without one."""
+    return max((number for number, _, _, arrived in there if arrived < time), default=0)
 
 
 def _packets(name: str, messages: Sequence[Message]) -> Packets:
