@@ -33,7 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import waypost
 from bench import record, servers
-from waypost.api.bulk import Claim, CommitStages, StagedMessages
+from waypost.api.bulk import CommitStages, StagedMessages
+from waypost.api.claims import Claim
 from waypost.api.properties import MessageProperties
 from waypost.api.status import TurnInfo
 from waypost.client.bulk.client import BulkClient

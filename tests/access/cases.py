@@ -11,26 +11,21 @@ from typing import Any, Protocol, TypeVar
 
 from waypost.api.bulk import (
     BatchOfQuery,
-    Claim,
     CommitStages,
     DropStages,
     FindSeq,
-    KeepClaim,
     ListBatches,
-    ListClaims,
     MessagesToRemove,
     PlanRange,
     PlanRanges,
     RangeOfQueue,
-    ReadClaim,
     ReadRange,
     RemoveRange,
-    ReturnClaim,
     ShowBulkQueue,
     Stage,
     StagedMessages,
-    TakeClaim,
 )
+from waypost.api.claims import Claim, KeepClaim, ListClaims, ReadClaim, ReturnClaim, TakeClaim
 from waypost.api.keys import (
     CreateCertificate,
     ImportCertificate,

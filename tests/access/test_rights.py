@@ -21,7 +21,7 @@ from tests.access.cases import (
     removing,
 )
 from tests.client.managers import opened
-from waypost.api.bulk import Claim, ListAllClaims, ListClaims, ReturnClaim
+from waypost.api.claims import Claim, ListAllClaims, ListClaims, ReturnClaim
 from waypost.api.local import CancelReads, Follow, StoreUser
 from waypost.api.operations import (
     Browse,

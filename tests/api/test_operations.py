@@ -20,25 +20,28 @@ from waypost import aio
 from waypost.api.bulk import (
     BULK_OPERATIONS,
     BatchOfQuery,
-    Claim,
     CommitStages,
     DropStages,
     FindSeq,
-    KeepClaim,
-    ListAllClaims,
     ListBatches,
     ListBulkQueues,
-    ListClaims,
     PlanRange,
     PlanRanges,
     RangeOfQueue,
-    ReadClaim,
     ReadRange,
     RemoveRange,
-    ReturnClaim,
     ShowBulkQueue,
     Stage,
     StagedMessages,
+)
+from waypost.api.claims import (
+    CLAIM_OPERATIONS,
+    Claim,
+    KeepClaim,
+    ListAllClaims,
+    ListClaims,
+    ReadClaim,
+    ReturnClaim,
     TakeClaim,
 )
 from waypost.api.keys import (
@@ -136,7 +139,7 @@ from waypost.node.operation_handlers import Handlers
 from waypost.security.callers import Role
 
 # The node has a handler for the first, and its shells answer the others.
-EVERY = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS, *USER_OPERATIONS)
+EVERY = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *CLAIM_OPERATIONS, *STATUS_OPERATIONS, *USER_OPERATIONS)
 PAGE = http_page.page()
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
@@ -443,7 +446,7 @@ def test_a_request_repeats_only_what_may_be_repeated() -> None:
         is_repeatable = each.row.reads_only or isinstance(
             each, SetQueue | SetAcl | SetUser | Peek | CursorPeek | CommitTransaction
         )
-        is_repeatable = is_repeatable or type(each) in BULK_OPERATIONS
+        is_repeatable = is_repeatable or type(each) in (*BULK_OPERATIONS, *CLAIM_OPERATIONS)
         assert exchange_of(each).is_repeatable is each.row.is_repeatable is is_repeatable
 
 

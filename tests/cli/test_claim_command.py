@@ -6,7 +6,8 @@ import pytest
 
 from tests.cli import desk as _desk
 from tests.cli.desk import Desk
-from waypost.api.bulk import Claim, CommitStages, ReadClaim, TakeClaim
+from waypost.api.bulk import CommitStages
+from waypost.api.claims import Claim, ReadClaim, TakeClaim
 
 desk = _desk.desk
 

@@ -15,7 +15,7 @@ import waypost
 from tests.cli.daemons import daemon, shell
 from tests.cli.test_key_and_cert_commands import files
 from tests.forks import run
-from waypost.api.bulk import Claim, ClaimObject, Returned
+from waypost.api.claims import Claim, ClaimObject, Returned
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.explanation import Explanation
 from waypost.api.keys import CertificateCreated, CertificateInfo, ExportedKeys, Keys, TrustedKey

@@ -8,21 +8,18 @@ import pytest
 import waypost
 from tests.client import managers
 from waypost.api.bulk import (
-    Claim,
     CommitStages,
     FindSeq,
     ListBatches,
     ListBulkQueues,
-    ListClaims,
     PlanRange,
-    ReadClaim,
     ReadRange,
     RemoveRange,
-    ReturnClaim,
     ShowBulkQueue,
     Stage,
     StagedMessages,
 )
+from waypost.api.claims import Claim, ListClaims, ReadClaim, ReturnClaim
 from waypost.api.frames import Frame
 from waypost.api.local import CancelReads
 from waypost.api.operations import Operation

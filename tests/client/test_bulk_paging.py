@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 import pytest
 
-from waypost.api.bulk import ReadClaim, ReadRange
+from waypost.api.bulk import ReadRange
+from waypost.api.claims import ReadClaim
 from waypost.api.frames import Frame
 from waypost.client.bulk.paging import frames, frames_ahead
 from waypost.errors import QueueDeleted

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.http.server import Api, served
-from waypost.api.bulk import Claim, PlanRange, ReadClaim, Stage, StagedMessages
+from waypost.api.bulk import PlanRange, Stage, StagedMessages
+from waypost.api.claims import Claim, ReadClaim
 from waypost.api.frames import MEDIA_TYPE, Frame
 from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient

@@ -9,6 +9,7 @@ import pytest
 
 from tests.http.server import Api, served
 from waypost.api.bulk import BULK_OPERATIONS
+from waypost.api.claims import CLAIM_OPERATIONS
 from waypost.api.local import LOCAL_OPERATIONS
 from waypost.api.operations import OPERATIONS, Operation
 from waypost.api.status import STATUS_OPERATIONS
@@ -19,7 +20,13 @@ from waypost.http.routes import Route
 from waypost.node.kernel import Call
 from waypost.security.callers import Caller, Role, account_sid, machine_sid, verified
 
-KINDS: tuple[type[Operation[object]], ...] = (*OPERATIONS, *BULK_OPERATIONS, *LOCAL_OPERATIONS, *STATUS_OPERATIONS)
+KINDS: tuple[type[Operation[object]], ...] = (
+    *OPERATIONS,
+    *BULK_OPERATIONS,
+    *CLAIM_OPERATIONS,
+    *LOCAL_OPERATIONS,
+    *STATUS_OPERATIONS,
+)
 BELOW = {Role.READ: Role.NONE, Role.OPERATE: Role.READ, Role.ADMIN: Role.OPERATE}
 MACHINE = machine_sid(bytes(16))
 

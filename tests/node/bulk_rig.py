@@ -8,22 +8,16 @@ from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 
 from tests.node.rig import Rig, direct, letter
-from waypost.api.bulk import (
-    BatchOfQuery,
-    BatchRead,
+from waypost.api.bulk import BatchOfQuery, BatchRead, CommitStages, Committed, DropStages, ListBatches, Staged
+from waypost.api.claims import (
     Claim,
     Claimed,
     ClaimObject,
-    CommitStages,
-    Committed,
-    DropStages,
     KeepClaim,
     ListAllClaims,
-    ListBatches,
     ListClaims,
     ReadClaim,
     ReturnClaim,
-    Staged,
     TakeClaim,
     Taken,
 )

@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 from tests.node import bulk_rig
 from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, TX, direct, letter
 from tests.store.engines import LmdbEngine
-from waypost.api.bulk import (
-    BulkQueue,
-    FindSeq,
-    PlannedRange,
-    PlanRange,
-    ReadRange,
-    Removed,
-    RemoveRange,
-    ShowBulkQueue,
-)
+from waypost.api.bulk import BulkQueue, FindSeq, PlannedRange, PlanRange, ReadRange, Removed, RemoveRange, ShowBulkQueue
 from waypost.api.frames import Frame
 from waypost.clock import Now
 from waypost.core.message import Message

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.node.bulk_rig import LEASE, BulkRig, group
-from waypost.api.bulk import DropStages, ReturnClaim
+from waypost.api.bulk import DropStages
+from waypost.api.claims import ReturnClaim
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
 

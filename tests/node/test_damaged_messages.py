@@ -7,16 +7,7 @@ import pytest
 
 from tests.node.bulk_rig import BulkRig
 from tests.node.rig import IN_TX, TX, Rig, direct, letter, path
-from waypost.api.bulk import (
-    FindSeq,
-    PlanRanges,
-    RangeOfQueue,
-    ReadRange,
-    Removed,
-    RemoveRange,
-    Rest,
-    ShowBulkQueue,
-)
+from waypost.api.bulk import FindSeq, PlanRanges, RangeOfQueue, ReadRange, Removed, RemoveRange, Rest, ShowBulkQueue
 from waypost.api.frames import Frame
 from waypost.api.opened import Handle
 from waypost.api.operations import CursorNext, CursorPeek, CursorReceive, OpenCursor

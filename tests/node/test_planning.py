@@ -8,7 +8,8 @@ from msgspec import UNSET, UnsetType
 
 from tests.node.rig import letter
 from tests.node.test_bulk_reading import BulkRig, full
-from waypost.api.bulk import Claim, PlannedRange, PlanRanges, RangeOfQueue, Rest
+from waypost.api.bulk import PlannedRange, PlanRanges, RangeOfQueue, Rest
+from waypost.api.claims import Claim
 
 sends = st.tuples(st.sampled_from((3, 3, 0, 7)), st.integers(0, 5000))
 

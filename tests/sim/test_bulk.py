@@ -8,13 +8,10 @@ from msgspec import convert
 
 from waypost.api.bulk import (
     BulkQueue,
-    Claim,
-    Claimed,
     Committed,
     Locked,
     PlannedRange,
     PlanRange,
-    ReadClaim,
     ReadRange,
     Removed,
     RemoveRange,
@@ -22,6 +19,7 @@ from waypost.api.bulk import (
     Stage,
     Staged,
 )
+from waypost.api.claims import Claim, Claimed, ReadClaim
 from waypost.api.frames import Frame
 from waypost.guid import guid_text
 from waypost.hresult import HResult

@@ -12,21 +12,16 @@ from msgspec import UNSET, UnsetType
 from waypost.api.bulk import (
     Batches,
     BulkQueue,
-    Claim,
-    Claimed,
-    KeepClaim,
     PlanLimits,
     PlannedRange,
     PlanRanges,
     RangeOfQueue,
-    ReadClaim,
     ReadRange,
     Removed,
     RemoveRange,
     Rest,
-    TakeClaim,
-    Taken,
 )
+from waypost.api.claims import Claim, Claimed, KeepClaim, ReadClaim, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.errors import ClaimTaken, MessageNotFound, QueueDeleted, QueueNotFound
 

@@ -10,17 +10,8 @@ import pytest
 import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
-from waypost.api.bulk import (
-    Batches,
-    Claim,
-    KeepClaim,
-    PlanRanges,
-    RangeOfQueue,
-    ReadClaim,
-    ReadRange,
-    RemoveRange,
-    TakeClaim,
-)
+from waypost.api.bulk import Batches, PlanRanges, RangeOfQueue, ReadRange, RemoveRange
+from waypost.api.claims import Claim, KeepClaim, ReadClaim, TakeClaim
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import BulkClient

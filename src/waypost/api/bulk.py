@@ -12,19 +12,6 @@ is locked or uncommitted, so a read up to `stable` is complete. `committed` is t
 no message is locked or uncommitted, both are the last number of any queue, so they may be greater than `last`. A moved
 message keeps its number, so it may enter a queue below both numbers.
 
-Claims. Claim(claim, after) reports that all parts up to number `after` are processed. This removes their messages from
-the queue. It also requests part `after` + 1. If that part exists, the answer is the same part as before. Otherwise the
-part gets the next messages that no reader has locked. Other readers do not get these messages meanwhile. A claim
-survives a restart of the daemon. If a part is neither requested nor read for `lease_s`, its messages are released with
-a higher `abort_count`. Messages that were released `max_aborts` times move to the subqueue `poison`.
-
-Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim, and gets a
-term. Requests with an earlier term are refused, and so are stages and commits of the runs that read in earlier terms.
-Several readers of one program run share a term and get the same parts. If the lease expires, the term loses its claim,
-and the next start continues after the released part. There are two exceptions. If the query has committed the whole
-batch that reads the part, the messages are removed. If the query has committed only some writes of this batch, the
-messages stay claimed for the query.
-
 Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step, and
 records for a year that this batch of this query is done for this destination. A repetition changes nothing. It names
 the same stages, or comes from another `run` of the query. Any other commit of the batch is a second write with the same
@@ -37,7 +24,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from waypost.api.forms import BulkName, BulkNameOrNothing, Count, Guid, GuidOrNothing, LookupIdNumber, Query, Seconds
+from waypost.api.forms import BulkName, Count, Guid, GuidOrNothing, LookupIdNumber, Query, Seconds
 from waypost.api.frames import Frame
 from waypost.api.operation_rows import Owned, QueueRight
 from waypost.api.operations import Operation, Outgoing, QueueName, operation
@@ -49,10 +36,8 @@ from waypost.roles import Role
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20
-# Time that an unused stage is kept, and an unused claim.
+# Time that an unused stage is kept.
 DEFAULT_LEASE_S: Final = 3600.0
-DEFAULT_CLAIM_LEASE_S: Final = 60.0
-DEFAULT_MAX_ABORTS: Final = 5
 # Smallest number of messages for which a plan makes a part by itself.
 WORTH_A_PART: Final = 10_000
 
@@ -305,178 +290,6 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-# --- Claims -----------------------------------------------------------------------------------------------------------
-
-
-class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. If no message is available, `number` is the `after` of the request.
-
-    If the request contains `part_bytes`, `places` divides the part into pieces. Piece i contains the messages at the
-    positions from places[i] up to, but not including, places[i + 1]. A piece contains at most `part_bytes` bytes, or a
-    single larger message.
-    """
-
-    number: int
-    count: int
-    bytes: int
-    epoch: Guid
-    places: list[int] = []
-
-
-@operation("POST /api/bulk/queues/{name}/claims", asks=QueueRight.RECEIVE, is_repeatable=True)
-class Claim(Operation[Claimed], frozen=True, kw_only=True):
-    """Report parts of a claim as processed, and request the next part. The messages of processed parts are removed.
-
-    The same request gets the same answer, until the next part is requested.
-    """
-
-    name: QueueName
-    claim: BulkName
-    after: Seq = 0
-    # 0: report processed parts without claiming more messages.
-    max_messages: Annotated[int, Meta(ge=0)] = DEFAULT_READ
-    max_bytes: Count | UnsetType = UNSET
-    part_bytes: Count | UnsetType = UNSET
-    lease_s: Seconds = DEFAULT_CLAIM_LEASE_S
-    # 0 for no limit.
-    max_aborts: Annotated[int, Meta(ge=0)] = DEFAULT_MAX_ABORTS
-    epoch: GuidOrNothing = ""
-    # The term from TakeClaim (0 without a term), and the name of the reader if several readers share the term.
-    term: Seq = 0
-    reader: BulkNameOrNothing = ""
-
-
-class Taken(Record, frozen=True, kw_only=True):
-    """The term that a reader got at its start.
-
-    Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
-    messages of part `given` are claimed. Otherwise the parts after `settled` were released. `places` divides part
-    `given` into pieces, as in Claimed.
-    """
-
-    term: int
-    settled: int
-    given: int
-    is_held: bool
-    places: list[int] = []
-
-
-@operation("POST /api/bulk/queues/{name}/claims/take", asks=QueueRight.RECEIVE, is_repeatable=True)
-class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
-    """Take a claim at the start of a reader: end the current term and begin the next term.
-
-    A reader joins the current term if two conditions are true: the reader has the same `driver`, and the `started` of
-    the reader is before the `asked` of the request that began the term. Both values are times in seconds by the same
-    clock. `is_new` means that the reader has no checkpoint. Such a reader is refused if the claim belongs to a query.
-    """
-
-    name: QueueName
-    claim: BulkName
-    driver: BulkName
-    started: float
-    asked: float
-    is_new: bool = False
-    part_bytes: Count | UnsetType = UNSET
-    epoch: GuidOrNothing = ""
-
-
-@operation("POST /api/bulk/queues/{name}/claims/keep", asks=QueueRight.RECEIVE, status=204, is_repeatable=True)
-class KeepClaim(Operation[None], frozen=True, kw_only=True):
-    """Renew the lease of a claim while its reader works on the part."""
-
-    name: QueueName
-    claim: BulkName
-    term: Seq = 0
-    epoch: GuidOrNothing = ""
-
-
-@operation("POST /api/bulk/queues/{name}/claims/read", asks=QueueRight.RECEIVE, is_repeatable=True)
-class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
-    """Read some messages of a claimed part, selected by their positions in the order of arrival, as one binary frame.
-
-    Positions count from 0. The frame contains the messages in [start, stop), as far as the limits allow. In the frame,
-    `end` is the position after the last message.
-    """
-
-    name: QueueName
-    claim: BulkName
-    number: Seq
-    start: Seq
-    stop: Seq
-    max_bytes: Count = DEFAULT_READ_BYTES
-    epoch: GuidOrNothing = ""
-    # The term from TakeClaim; and the query, batch and run that read the part, if known.
-    term: Seq = 0
-    query: BulkNameOrNothing = ""
-    batch: Seq | UnsetType = UNSET
-    run: GuidOrNothing = ""
-
-
-class Returned(Record, frozen=True):
-    """Number of messages that are available to other readers again."""
-
-    count: int
-
-
-@operation("POST /api/bulk/queues/{name}/claims/return", asks=QueueRight.RECEIVE, is_repeatable=True)
-class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
-    """Return the messages of a claim to the queue before the lease expires.
-
-    The claim itself is kept. Further requests of its reader are refused, until the reader takes the claim again with a
-    new term. `forget` also deletes the claim, for a reader that will not come back. A request with `forget` is refused
-    while a reader uses the claim.
-    """
-
-    name: QueueName
-    claim: BulkName
-    forget: bool = False
-
-
-class ClaimObject(Record, frozen=True, kw_only=True):
-    """A part that a reader has claimed, or a claim without messages (`count` is 0).
-
-    `query` and `batch` identify the reader of the part, if known. `term` is the term of the reader (0 without a term).
-    If the part stays claimed after its lease has expired, `held_by` is the reason. Otherwise `held_by` is empty.
-    `unused_s` is the time in seconds since the last request for the claim, or since the start of the daemon.
-    """
-
-    claim: BulkName
-    number: int
-    count: int
-    lease_left_s: float
-    queue: str
-    bytes: int
-    term: int
-    query: str
-    batch: int | None
-    held_by: str
-    unused_s: float
-
-
-Idle = Annotated[bool, Meta(description="Also list claims without messages.")]
-
-
-class Claims(Record, frozen=True):
-    """Claims of one queue, or of all queues."""
-
-    claims: list[ClaimObject]
-
-
-@operation("GET /api/bulk/queues/{name}/claims", asks=QueueRight.GET_PROPERTIES)
-class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of the queue that readers have claimed. With `idle`, also list claims without messages."""
-
-    name: QueueName
-    idle: Idle = False
-
-
-@operation("GET /api/bulk/claims", asks=Role.READ)
-class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of all queues that readers have claimed. With `idle`, also list claims without messages."""
-
-    idle: Idle = False
-
-
 # --- Stages -----------------------------------------------------------------------------------------------------------
 
 
@@ -624,6 +437,5 @@ class ListBatches(Operation[Batches], frozen=True, kw_only=True):
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     *(ListBulkQueues, ShowBulkQueue, PlanRange, PlanRanges, ReadRange, FindSeq, RemoveRange),
-    *(Claim, TakeClaim, KeepClaim, ReadClaim, ReturnClaim, ListClaims, ListAllClaims),
     *(Stage, DropStages, CommitStages, ListBatches),
 )

@@ -10,7 +10,7 @@ from waypost.cli.program import Output
 from waypost.cli.tables import write_json, write_table
 
 if TYPE_CHECKING:
-    from waypost.api.bulk import ClaimObject
+    from waypost.api.claims import ClaimObject
 
 app = typer.Typer(
     help="List and release the messages that readers, such as Spark queries, have claimed.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from waypost.api.bulk import ClaimObject, ListAllClaims, ListClaims, ReturnClaim
+from waypost.api.claims import ClaimObject, ListAllClaims, ListClaims, ReturnClaim
 from waypost.api.damaged import DamagedInfo
 from waypost.api.explanation import Explanation
 from waypost.api.names import Name, format_name

@@ -3,7 +3,8 @@
 A frame is always binary, whatever the request accepts; an error is not.
 """
 
-from waypost.api.bulk import BulkQueue, BulkQueues, ListBulkQueues, ReadClaim, ReadRange
+from waypost.api.bulk import BulkQueue, BulkQueues, ListBulkQueues, ReadRange
+from waypost.api.claims import ReadClaim
 from waypost.api.frames import MEDIA_TYPE
 from waypost.api.local import ShowBulkQueues
 from waypost.http.requests import Response

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from waypost.api.bulk import BULK_OPERATIONS, ListBulkQueues, ReadClaim, ReadRange
+from waypost.api.bulk import BULK_OPERATIONS, ListBulkQueues, ReadRange
+from waypost.api.claims import CLAIM_OPERATIONS, ReadClaim
 from waypost.api.explanation import Explanation
 from waypost.api.frames import MEDIA_TYPE, Frame
 from waypost.api.keys import KEY_OPERATIONS
@@ -177,7 +178,7 @@ def routes() -> list[Route]:
         _route(ReadClaim, _plain(bulk.framed)),
     )
     bound = {route.name for route in by_hand}
-    kinds = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *USER_OPERATIONS)
+    kinds = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *CLAIM_OPERATIONS, *USER_OPERATIONS)
     others = (kind for kind in kinds if kind.row.name not in bound)
     return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from waypost.api.bulk import (
+from waypost.api.claims import (
     DEFAULT_CLAIM_LEASE_S,
     Claim,
     Claimed,

@@ -9,25 +9,19 @@ from functools import partial
 from typing import Final, Never, TypeVar
 
 from waypost.api.bulk import (
-    Claim,
     CommitStages,
     DropStages,
     FindSeq,
-    KeepClaim,
-    ListAllClaims,
     ListBatches,
     ListBulkQueues,
-    ListClaims,
     PlanRange,
     PlanRanges,
-    ReadClaim,
     ReadRange,
     RemoveRange,
-    ReturnClaim,
     ShowBulkQueue,
     Stage,
-    TakeClaim,
 )
+from waypost.api.claims import Claim, KeepClaim, ListAllClaims, ListClaims, ReadClaim, ReturnClaim, TakeClaim
 from waypost.api.keys import KEY_OPERATIONS
 from waypost.api.local import (
     CancelReads,

@@ -20,21 +20,16 @@ from msgspec.structs import replace
 from waypost.api.bulk import (
     Batches,
     BulkQueue,
-    Claim,
-    Claimed,
-    KeepClaim,
     PlanLimits,
     PlannedRange,
     PlanRanges,
     RangeOfQueue,
-    ReadClaim,
     ReadRange,
     Removed,
     RemoveRange,
     Rest,
-    TakeClaim,
-    Taken,
 )
+from waypost.api.claims import Claim, Claimed, KeepClaim, ReadClaim, TakeClaim, Taken
 from waypost.arrow.packets import ATTRIBUTES, Packets
 from waypost.client.host import Host
 from waypost.client.message import Message, last_move_second

@@ -108,8 +108,8 @@ def spark_home() -> Path:
 
     The folder of PySpark itself if Python processes run in another interpreter or the system does not permit links.
     """
-    if home := os.environ.get("SPARK_HOME"):
-        return Path(home)
+    if given := os.environ.get("SPARK_HOME"):
+        return Path(given)
     installed = _installed_spark()
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         return installed.parent

@@ -16,7 +16,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from uuid import uuid4
 
 from waypost.api import defaults
-from waypost.api.bulk import DEFAULT_CLAIM_LEASE_S, DEFAULT_LEASE_S, DEFAULT_MAX_ABORTS, Locked
+from waypost.api.bulk import DEFAULT_LEASE_S, Locked
+from waypost.api.claims import DEFAULT_CLAIM_LEASE_S, DEFAULT_MAX_ABORTS
 from waypost.api.excerpt import excerpt
 from waypost.api.properties import MessageProperties
 from waypost.api.protection import protection_of

@@ -14,22 +14,8 @@ from typing import Final, Protocol
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from waypost.api.bulk import (
-    Batches,
-    BulkQueue,
-    Claim,
-    Claimed,
-    KeepClaim,
-    ListBatches,
-    PlannedRange,
-    PlanRanges,
-    ReadClaim,
-    ReadRange,
-    Removed,
-    RemoveRange,
-    TakeClaim,
-    Taken,
-)
+from waypost.api.bulk import Batches, BulkQueue, ListBatches, PlannedRange, PlanRanges, ReadRange, Removed, RemoveRange
+from waypost.api.claims import Claim, Claimed, KeepClaim, ReadClaim, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import InvalidParameter

@@ -25,17 +25,8 @@ from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import (
-    Claim,
-    Claimed,
-    KeepClaim,
-    PlannedRange,
-    PlanRanges,
-    RangeOfQueue,
-    ReadClaim,
-    TakeClaim,
-    Taken,
-)
+from waypost.api.bulk import PlannedRange, PlanRanges, RangeOfQueue
+from waypost.api.claims import Claim, Claimed, KeepClaim, ReadClaim, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.errors import (
     ClaimTaken,

@@ -9,7 +9,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as changed
 
 from tests.sim.mutants.planting import Mutant, instead, nothing
-from waypost.api.bulk import Claim, Claimed, MessagesToRemove
+from waypost.api.bulk import MessagesToRemove
+from waypost.api.claims import Claim, Claimed
 from waypost.clock import Now
 from waypost.core.lasting_transactions import LastingTransactions
 from waypost.core.message import Message

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from waypost.api.bulk import BULK_OPERATIONS, ReadRange
+from waypost.api.claims import CLAIM_OPERATIONS
 from waypost.api.frames import Frame
 from waypost.api.operation_rows import QueueRight
 from waypost.api.operations import Operation
@@ -43,7 +44,9 @@ _MERGED: Final = 512
 R = TypeVar("R")
 
 _READS: Final = frozenset(
-    kind for kind in BULK_OPERATIONS if kind.row.reads_only or kind.row.queue_right is QueueRight.PEEK
+    kind
+    for kind in (*BULK_OPERATIONS, *CLAIM_OPERATIONS)
+    if kind.row.reads_only or kind.row.queue_right is QueueRight.PEEK
 )
 
 

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from waypost.api.bulk import ReadClaim, ReadRange
+from waypost.api.bulk import ReadRange
+from waypost.api.claims import ReadClaim
 from waypost.api.frames import Frame
 from waypost.guid import guid_text
 

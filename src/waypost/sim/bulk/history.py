@@ -13,22 +13,18 @@ from msgspec import UnsetType
 from waypost.api.bulk import (
     BatchOfQuery,
     BulkQueue,
-    Claim,
-    Claimed,
     CommitStages,
     Committed,
     PlannedRange,
     PlanRange,
-    ReadClaim,
     ReadRange,
     Removed,
     RemoveRange,
     ShowBulkQueue,
     Stage,
     Staged,
-    TakeClaim,
-    Taken,
 )
+from waypost.api.claims import Claim, Claimed, ReadClaim, TakeClaim, Taken
 from waypost.api.frames import Frame
 from waypost.guid import guid_text
 from waypost.sim.bulk.arguments import PlannedBatch, drafts_in

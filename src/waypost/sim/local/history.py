@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from waypost.api.bulk import Claim
+from waypost.api.claims import Claim
 from waypost.api.operations import (
     AbortTransaction,
     CommitTransaction,

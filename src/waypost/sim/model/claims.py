@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from waypost.api import bulk
-from waypost.api.bulk import DEFAULT_CLAIM_LEASE_S, Claimed, ClaimObject, KeepClaim, TakeClaim, Taken
+from waypost.api import claims
+from waypost.api.claims import DEFAULT_CLAIM_LEASE_S, Claimed, ClaimObject, KeepClaim, TakeClaim, Taken
 from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.guid import NULL_GUID, parse_guid
@@ -98,7 +98,7 @@ class ModelClaims:
             self._state.marks.sometimes("a part of a claim that outlives a restart")
         self.claims[key.queue, str(key.name)] = claim
 
-    def claim(self, queue: ModelQueue, wish: bulk.Claim, now: Now) -> Claimed:
+    def claim(self, queue: ModelQueue, wish: claims.Claim, now: Now) -> Claimed:
         key = queue.number, wish.claim
         is_known = key in self.claims
         claim = self.claims.pop(key, None) or self._begun(wish, now)
@@ -139,7 +139,7 @@ class ModelClaims:
             return Claimed(number=wish.after, count=0, bytes=0, epoch=wish.epoch)
         return Claimed(number=claim.given, count=len(claim.lookup_ids), bytes=claim.size, epoch=wish.epoch)
 
-    def rows(self, queue: ModelQueue, part: bulk.ReadClaim, now: Now) -> list[Row]:
+    def rows(self, queue: ModelQueue, part: claims.ReadClaim, now: Now) -> list[Row]:
         key = queue.number, part.claim
         claim = self.claims.get(key)
         if claim is None:
@@ -308,7 +308,7 @@ class ModelClaims:
     def _unused_s(self, claim: Claim, now: Now) -> float:
         return now.monotonic - max(claim.heard, self._since)
 
-    def _begun(self, wish: bulk.Claim, now: Now) -> Claim:
+    def _begun(self, wish: claims.Claim, now: Now) -> Claim:
         if wish.after or wish.term:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         return self._new(wish.lease_s, now)
@@ -327,7 +327,7 @@ class ModelClaims:
         is_done = not claim.given or (not claim.holder.term and claim.settled == claim.given)
         return is_done and not claim.lookup_ids and self._unused_s(claim, now) >= claim.lease_s
 
-    def _take(self, claim: Claim, queue: ModelQueue, wish: bulk.Claim) -> None:
+    def _take(self, claim: Claim, queue: ModelQueue, wish: claims.Claim) -> None:
         free = [message for message in queue.messages.values() if message.state is State.AVAILABLE]
         messages = sorted(free, key=lambda message: message.lookup_id & SEQUENCE)[: wish.max_messages]
         if wish.max_bytes is not UNSET:
