@@ -42,12 +42,12 @@ from bench.side import BODY
 from waypost.drive.keys.workers import NICENESS, worker_count
 
 ROUNDS: Final = 7
-COUNT: Final = 3000
+COUNT: Final = 5000
 SECONDS_OF_ONE_STRETCH: Final = 1.5
 SECONDS_OF_OPENSSL: Final = 1
 SECONDS_OF_ALL: Final = 150.0
 SECONDS_AT_MOST: Final = 60.0
-SECONDS_BETWEEN_LOOKS: Final = 0.01
+SECONDS_BETWEEN_LOOKS: Final = 0.02
 
 BATCH: Final = 100
 SIGNERS: Final = 2

@@ -10,6 +10,7 @@ of 4 MB stop the queue manager for seconds.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -86,7 +87,12 @@ def body_encryption(message: UserMessage) -> BodyEncryption | None:
     """The encryption of a received body: None if it is clear, DecryptionFailed if the fields break the rules."""
     if message.security is None or not message.security.is_body_encrypted:
         return None
-    level, algorithm = message.properties.privacy_level, message.properties.encryption_algorithm
+    return _received_encryption(message.properties.privacy_level, message.properties.encryption_algorithm)
+
+
+# Every message asks twice, and few pairs are legal. Errors are not kept.
+@lru_cache(maxsize=16)
+def _received_encryption(level: int, algorithm: int) -> BodyEncryption:
     # MS-MQQB 3.1.5.8.3 makes this a failed decryption where MS-MQMQ 2.2.19.3 speaks of authentication.
     if level not in PROVIDERS:
         raise DecryptionFailed(f"PrivacyLevel {level} is not valid for an encrypted body (MS-MQQB 3.1.5.8.3)")

@@ -46,7 +46,7 @@ class Workers:
     """A few workers, which start with the first work. `done` is called in the thread of a worker."""
 
     def __init__(self, count: int | None = None, *, processes: bool) -> None:
-        self._count: Final = count or worker_count()
+        self.count: Final = count or worker_count()
         self._has_processes: Final = processes
         self._started: Final[list[_Process]] = []
         self._jobs: deque[tuple[list[Work], Done]] = deque()
@@ -61,7 +61,7 @@ class Workers:
             if self._is_closed:
                 return
             self._jobs.append((work, done))
-            if self._idle < len(self._jobs) and self._threads < self._count:
+            if self._idle < len(self._jobs) and self._threads < self.count:
                 self._threads += 1
                 Thread(target=self._run, name="waypost-keys", daemon=True).start()
             self._changed.notify()

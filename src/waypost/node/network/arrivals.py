@@ -199,7 +199,7 @@ class Arrivals:
                 verdict = self._checking.verdicts.get(id(packet)) if packet.security is not None else None
                 key = run_key(packet, now.wall, verdict)
                 if key is not None and verdict is not None:
-                    data = verified_packet(packet, verdict)
+                    data = verified_packet(packet, verdict, data)
                 if run is not None:
                     if key == run.key and self._runs.join(run, packet, data, now):
                         continue
@@ -308,7 +308,7 @@ class Arrivals:
             if verdict is None or verdict.refusal is not None:
                 message = received_message(packet, data)
             else:
-                message = _verified(packet, verdict)
+                message = _verified(packet, verdict, data)
         except DecodeError as error:
             self._statistics.packets_malformed += 1
             reason = f"the message is malformed: {error}"
@@ -547,9 +547,9 @@ class Arrivals:
             self._handed.note(identifier, outcome)
 
 
-def _verified(packet: UserMessage, verdict: Verdict) -> Message:
+def _verified(packet: UserMessage, verdict: Verdict, data: bytes) -> Message:
     """The message of a packet that was checked, with what was verified, and with its body in the clear."""
-    data = verified_packet(packet, verdict)
+    data = verified_packet(packet, verdict, data)
     message = message_from_packet(packet)
     message.packet = data
     message.authentication_level = verdict.level
