@@ -71,11 +71,7 @@ PLAIN_TRANSFER: Final = "transfer, recoverable"
 SIGNED_TRANSFER: Final = "transfer, signed and verified"
 ENCRYPTED_TRANSFER: Final = "transfer, encrypted and decrypted"
 
-TRANSFERS: Final[dict[str, dict[str, bool]]] = {
-    PLAIN_TRANSFER: {},
-    SIGNED_TRANSFER: {"sign": True},
-    ENCRYPTED_TRANSFER: {"encrypt": True},
-}
+TRANSFERS: Final = (PLAIN_TRANSFER, SIGNED_TRANSFER, ENCRYPTED_TRANSFER)
 
 Rates = dict[str, list[float]]
 # Microseconds of processor time for a message, by number of the round, of the first and the second daemon.
@@ -228,7 +224,7 @@ class Bench:
         order = list(TRANSFERS)
         turn = number % len(order)
         for each in order[turn:] + order[:turn]:
-            rate, used = self.transfer(self.count, **TRANSFERS[each])
+            rate, used = self.transfer(self.count, each)
             rates[each].append(rate)
             cpu[each].append(used)
 
@@ -273,16 +269,16 @@ class Bench:
             sent += batch
         return sent / (now - begin)
 
-    def transfer(self, count: int, **protection: bool) -> tuple[float, tuple[float, float]]:
+    def transfer(self, count: int, what: str) -> tuple[float, tuple[float, float]]:
         """Messages a second from the outgoing queue of one daemon into the queue of the other, and processor time."""
-        there = self.b.queue(QUEUE)
+        there, sign, encrypt = self.b.queue(QUEUE), what == SIGNED_TRANSFER, what == ENCRYPTED_TRANSFER
         # Opens the outgoing queue and a session, and fills the caches of keys.
-        self.outgoing.send(BODY, **protection)
+        self.outgoing.send(BODY, sign=sign, encrypt=encrypt)
         there.receive(SECONDS_AT_MOST)
         self.outgoing.pause()
         left = count
         while left:
-            left -= len(self.outgoing.send_many([BODY] * min(left, BATCH), **protection))
+            left -= len(self.outgoing.send_many([BODY] * min(left, BATCH), sign=sign, encrypt=encrypt))
         cpu, begin = self.cpu_seconds(), time.perf_counter()
         self.outgoing.resume()
         while there.info().message_count < count:
@@ -292,8 +288,8 @@ class Bench:
         rate, used = count / (time.perf_counter() - begin), self.cpu_since(cpu, count)
         message = there.peek()
         assert message.body == BODY
-        assert message.authenticated == message.sender_verified == protection.get("sign", False)
-        assert bool(message.encrypted) == protection.get("encrypt", False)
+        assert message.authenticated == message.sender_verified == sign
+        assert bool(message.encrypted) == encrypt
         there.purge()
         return rate, used
 
@@ -314,8 +310,8 @@ def measure(rounds: int, count: int, folder: Path) -> tuple[Rates, Cpu]:
     with ExitStack() as stack:
         a, b = stack.enter_context(servers.waypost_daemons(folder))
         bench = Bench(a, b, count, stack)
-        for protection in TRANSFERS.values():
-            bench.transfer(10 * BATCH, **protection)
+        for each in TRANSFERS:
+            bench.transfer(10 * BATCH, each)
         print("warmed up", file=sys.stderr, flush=True)
         for number in range(rounds):
             if number and time.monotonic() - begun > SECONDS_OF_ALL:

@@ -30,6 +30,7 @@ from waypost.core.stored_message import (
     is_transactional,
     mark_in_transaction,
     quiet_message,
+    security_flags,
     sequence_of,
     set_sequence,
     stored_message,
@@ -289,6 +290,7 @@ def test_only_the_flags_of_the_security_header_change_with_them(message: UserMes
     if changed is None:
         return
     assert message.security is not None
+    assert security_flags(message.encode()) == message.security.flags
     message.security.flags = flags
     assert changed == message.encode()
 

@@ -188,17 +188,28 @@ def with_previous(packet: bytes, previous: int) -> bytes:
 
 def with_security_flags(packet: bytes, flags: int) -> bytes | None:
     """A packet with other Flags in its SecurityHeader; None if only a decoder can find them."""
-    (user_flags,) = _USER_FLAGS.unpack_from(packet)
-    at = _transaction_header_at(packet)
-    if at is None or not user_flags & user_header.SH:
+    at = _security_header_at(packet)
+    if at is None:
         return None
-    if user_flags & user_header.TH:
+    return b"".join((packet[:at], _SECURITY_FLAGS.pack(flags), packet[at + _SECURITY_FLAGS.size :]))
+
+
+def security_flags(packet: bytes) -> int | None:
+    """The Flags of the SecurityHeader; None if only a decoder can find them."""
+    at = _security_header_at(packet)
+    return None if at is None else int(_SECURITY_FLAGS.unpack_from(packet, at)[0])
+
+
+def _security_header_at(packet: bytes) -> int | None:
+    (flags,) = _USER_FLAGS.unpack_from(packet)
+    at = _transaction_header_at(packet)
+    if at is None or not flags & user_header.SH:
+        return None
+    if flags & user_header.TH:
         if packet[at] & transaction_header.CG:
             return None
         at += transaction_header.FIXED_SIZE
-    if at + security_header.FIXED_SIZE > len(packet):
-        return None
-    return b"".join((packet[:at], _SECURITY_FLAGS.pack(flags), packet[at + _SECURITY_FLAGS.size :]))
+    return at if at + security_header.FIXED_SIZE <= len(packet) else None
 
 
 def set_sequence(message: Message, sequence_id: TxSequenceId, number: int, previous: int) -> None:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
+from waypost.core.stored_message import security_flags
 from waypost.errors import InvalidParameter, WaypostError
 from waypost.node.effects import MakeKeys
 from waypost.node.kernel import Kernel
@@ -54,6 +55,10 @@ class Sealing:
 
     def seal(self, link: Link, data: bytes, now: Now) -> bytes | str | Wait:
         """The packet as it is sent, or the reason why encryption fails."""
+        flags = security_flags(data)
+        if flags is not None and not flags & PRIVATE:
+            # It is only signed.
+            return data
         packet = UserMessage.decode(data)
         security, properties = packet.security, packet.properties
         if security is None or not security.flags & PRIVATE:
