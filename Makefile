@@ -78,6 +78,7 @@ bench: $(BENCH) java ## measure against others, or against another commit (AGAIN
 	@$(BIN)/python bench/transfer.py
 	@$(BIN)/python bench/remote.py
 	@$(BIN)/python bench/fairness.py
+	@$(BIN)/python bench/protected.py
 	@$(BIN)/python bench/arrow_decode.py
 	@$(BIN)/python bench/spark.py
 endif

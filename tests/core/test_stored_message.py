@@ -30,17 +30,23 @@ from waypost.core.stored_message import (
     is_transactional,
     mark_in_transaction,
     quiet_message,
+    security_flags,
     sequence_of,
     set_sequence,
     stored_message,
     with_previous,
+    with_security_flags,
 )
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
+from waypost.wire import user_header
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import PublicFormatName
 from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.message_class import MessageClass
+from waypost.wire.queue_names import DirectQueueFormatName
+from waypost.wire.security_header import SecurityHeader
+from waypost.wire.transaction_header import TransactionHeader
 from waypost.wire.user_message import UserMessage
 
 PROPERTIES = [name for name, value in vars(Message).items() if isinstance(value, property)]
@@ -276,6 +282,27 @@ def test_only_the_previous_number_changes_with_it(packet: bytes, previous: int) 
     changed = with_previous(packet, previous)
     assert sequence_of(changed) == (*sequence_of(packet)[:2], previous)
     assert with_previous(changed, sequence_of(packet)[2]) == packet
+
+
+@given(user_messages(), st.integers(0, 0xFFFF).map(lambda flags: flags & ~0x000F))
+def test_only_the_flags_of_the_security_header_change_with_them(message: UserMessage, flags: int) -> None:
+    changed = with_security_flags(message.encode(), flags)
+    if changed is None:
+        return
+    assert message.security is not None
+    assert security_flags(message.encode()) == message.security.flags
+    message.security.flags = flags
+    assert changed == message.encode()
+
+
+def test_the_flags_of_the_security_header_of_a_signed_message_are_found() -> None:
+    message = UserMessage(security=SecurityHeader(signature=b"signature"))
+    message.user.destination_queue = DirectQueueFormatName(r"OS:a\private$\q")
+    for message.transaction in (None, TransactionHeader()):
+        message.user.flags |= user_header.RECOVERABLE << user_header.DM_SHIFT
+        changed = with_security_flags(message.encode(), 0x0300)
+        assert changed is not None
+        assert UserMessage.decode(changed).security == SecurityHeader(0x0300, signature=b"signature")
 
 
 def test_a_place_in_a_sequence_needs_no_decoding() -> None:

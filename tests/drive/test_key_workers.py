@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from waypost.drive.keys import rsa_work
-from waypost.drive.keys.workers import Workers
+from waypost.drive.keys.workers import NICENESS, Workers
 from waypost.errors import ServiceNotAvailable
 from waypost.security.work import CheckedSignature, CheckSignature, Generate, SignDigests, UnwrapKeys
 from waypost.wire.algorithms import HashAlgorithm
@@ -46,6 +46,13 @@ def test_ctrl_c_on_a_terminal_leaves_the_process_alone(workers: Workers) -> None
     os.kill(first, signal.SIGINT)
     workers.call(SignDigests(key, HashAlgorithm.SHA_256, (bytes(32),)))
     assert process_of(workers) == first
+
+
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="the platform has no nice values")
+def test_a_process_leaves_the_processors_to_the_program_that_started_it(workers: Workers) -> None:
+    workers.call(Generate(1024))
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, process_of(workers)) == min(own + NICENESS, 19)
 
 
 def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch, workers: Workers) -> None:

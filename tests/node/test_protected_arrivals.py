@@ -799,6 +799,47 @@ def test_the_messages_behind_one_that_is_checked_wait_for_it(net: Net) -> None:
     assert a.bodies("q") == ["1", "2", "3", "4", "5"]
 
 
+def test_messages_that_come_together_keep_their_order_and_the_result_for_each(net: Net) -> None:
+    a = add(net, certificates={certificate(1): ALICE, certificate(2): BOB})
+    peer = connected(net, a)
+    oldest = sign(peer.message(Q, "oldest"), 1)
+    forged = sign(peer.message(Q, "forged"))
+    forged.properties.message_body = b"other"
+    anonymous = sign(peer.message(Q, "nobody"), sid=None)
+    peer.send(
+        *(sign(peer.message(Q, each)) for each in ("1", "2")),
+        forged,
+        sign(peer.message(Q, "3")),
+        oldest,
+        sign(peer.message(Q, "bob"), signer=2, sid=BOB),
+        sign(peer.message(Q, "not alice"), signer=2),
+        anonymous,
+        *(encrypt(peer.message(Q, each)) for each in ("4", "5")),
+        encrypt(sign(peer.message(Q, "both"))),
+        peer.message(Q, "6"),
+    )
+    new, old, none = AuthenticationLevel.SIG20, AuthenticationLevel.SIG10, AuthenticationLevel.NONE
+    expected = {
+        **dict.fromkeys(("1", "2", "3"), (new, ALICE.encode(), False)),
+        "oldest": (old, ALICE.encode(), False),
+        "bob": (new, BOB.encode(), False),
+        "nobody": (new, b"", False),
+        **dict.fromkeys(("4", "5"), (none, b"", True)),
+        "both": (new, ALICE.encode(), True),
+        "6": (none, b"", False),
+    }
+    for _ in range(2):
+        found = {}
+        for message in a.messages("q"):
+            security = UserMessage.decode(message.packet).security
+            was_encrypted = security is not None and security.flags & security_header.PRIVATE != 0
+            found[message.label] = message.authentication_level, message.sender_identifier, was_encrypted
+            assert message.body == message.label.encode()
+        assert list(found.items()) == list(expected.items())
+        a.crash_and_start()
+    assert a.network.statistics.messages_unverified == 0
+
+
 def test_a_session_that_ends_while_its_messages_are_checked_leaves_nothing(net: Net) -> None:
     a = add(net)
     peer = connected(net, a)

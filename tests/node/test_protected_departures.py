@@ -75,10 +75,10 @@ def trust(
     host.node.protection.facts_changed(ProtectionFacts({}, pins))
 
 
-def send(host: Host, name: str, body: bytes = b"body", **properties: Any) -> None:
-    """Send as a program does."""
+def send(host: Host, name: str, *bodies: bytes, **properties: Any) -> None:
+    """Send bodies as a program does."""
     call = host._call()
-    host.handlers.start(call, Send(name=name, like=MessageProperties(**properties), bodies=[body]))
+    host.handlers.start(call, Send(name=name, like=MessageProperties(**properties), bodies=[*bodies] or [b"body"]))
     host.net.settle()
     answer = host.answers[call.request]
     if isinstance(answer, WaypostError):

@@ -3,6 +3,7 @@
 The packets are verified by tests.security.second, which shares no code with src.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.node.test_protected_arrivals import certificate, key, pkcs8
 from tests.node.test_protected_departures import received, send, trust
 from tests.security import second
 from waypost.node.effects import MakeKeys, NoteAnswer, SignFor
+from waypost.security.protection_facts import Registered, certificate_digest
 from waypost.wire import security_header
 from waypost.wire.security_header import NO_SENDER, SENDER_SID, SecurityHeader
 from waypost.wire.user_message import UserMessage
@@ -58,6 +60,11 @@ def name_at(peer: Peer, queue: str = "q") -> str:
     return rf"DIRECT=TCP:{peer.address}\private$\{queue}"
 
 
+def registered(host: Host) -> Registered:
+    """The registration of certificate 1 for the administrator."""
+    return Registered(certificate(1), host.node.administrator.sid.encode(), 0, 0xFFFF_FFFF)
+
+
 def security_of(packet: UserMessage) -> SecurityHeader:
     assert packet.security is not None
     return packet.security
@@ -78,6 +85,25 @@ def test_a_message_has_the_signature_and_the_hash_that_were_asked_for(
     assert verified == [version]
     packet.properties.label = "forged"
     assert not second.verifies(packet.encode(), version, signature, PUBLIC)
+
+
+@pytest.mark.parametrize(("version", "protection"), [(1, {}), (2, {}), (2, {"encrypt": True})])
+def test_messages_that_are_sent_together_have_a_number_and_a_signature_each(
+    a: Host, peer: Peer, version: int, protection: dict[str, Any]
+) -> None:
+    trust(a, peer)
+    bodies = [b"one", b"", b"three" * 100]
+    a.create("q")
+    a.node.protection.facts_changed(
+        replace(a.node.protection.facts, registered={certificate_digest(certificate(1)): registered(a)})
+    )
+    send(a, r"DIRECT=OS:a\private$\q", *bodies, sign=True, signature=version, **protection, **COVERED)
+    found = [UserMessage.decode(each.packet) for each in a.messages("q")]
+    assert [each.properties.message_body for each in found] == bodies
+    assert len({each.user.message_id for each in found}) == 3
+    for packet in found:
+        assert second.verifies(packet.encode(), version, security_of(packet).signature, PUBLIC)
+    assert len({security_of(packet).signature for packet in found}) == 3
 
 
 @pytest.mark.spec("MQMQ-2.2.20.6-12", "MQDMPR-3.1.1.12-10", "MQDMPR-3.1.1.12-22", "MQMQ-2.2.20.3-02", "MQMQ-2.5.3-01")

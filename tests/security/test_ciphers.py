@@ -13,11 +13,10 @@ from waypost.errors import DecryptionFailed, InvalidParameter
 from waypost.hresult import HResult
 from waypost.security.ciphers import (
     BodyEncryption,
+    BodySealer,
     body_encryption,
     decrypt_body,
-    encrypt_body,
     open_body,
-    seal_body,
 )
 from waypost.wire import security_header
 from waypost.wire.algorithms import PrivacyLevel
@@ -81,14 +80,14 @@ def message_with(level: int, algorithm: int, body: bytes, flags: int = security_
     ],
 )
 def test_aes_chains_blocks_as_nist_does(encryption: BodyEncryption, key: str, ciphertext: str) -> None:
-    sealed = encrypt_body(encryption, bytes.fromhex(key), NIST_FOLDED)
+    sealed = BodySealer(encryption, bytes.fromhex(key), BLOB).encrypt(NIST_FOLDED)
     assert sealed[:32] == bytes.fromhex(ciphertext)
     assert decrypt_body(encryption, bytes.fromhex(key), sealed) == NIST_FOLDED
 
 
 def test_rc2_of_128_bits_gives_the_block_of_rfc_2268() -> None:
     key = bytes.fromhex("88bca90e90875a7f0f79c384627bafb2")
-    assert encrypt_body(RC2_128, key, bytes(8))[:8] == bytes.fromhex("2269552ab0f85ca6")
+    assert BodySealer(RC2_128, key, BLOB).encrypt(bytes(8))[:8] == bytes.fromhex("2269552ab0f85ca6")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_rc2_of_128_bits_gives_the_block_of_rfc_2268() -> None:
 def test_rc4_of_40_and_128_bits_gives_the_streams_of_rfc_6229(
     encryption: BodyEncryption, key: str, stream: str
 ) -> None:
-    assert encrypt_body(encryption, bytes.fromhex(key), bytes(32)) == bytes.fromhex(stream)
+    assert BodySealer(encryption, bytes.fromhex(key), BLOB).encrypt(bytes(32)) == bytes.fromhex(stream)
     assert decrypt_body(encryption, bytes.fromhex(key), bytes(32)) == bytes.fromhex(stream)
 
 
@@ -116,7 +115,7 @@ def test_block_ciphers_use_a_zero_vector_and_pkcs_5_padding(encryption: BodyEncr
     raw = raw_cipher(encryption, key)
     for size in range(2 * block + 1):
         body = bytes(range(100, 100 + size))
-        sealed = encrypt_body(encryption, key, body)
+        sealed = BodySealer(encryption, key, BLOB).encrypt(body)
         fill = block - size % block
         assert Cipher(raw, CBC(bytes(block))).decryptor().update(sealed) == body + bytes([fill]) * fill
         assert decrypt_body(encryption, key, sealed) == body
@@ -158,19 +157,19 @@ def test_level_1_has_keys_of_40_bits_level_3_of_128_and_level_5_those_of_aes(
     short_keys = {5} if encryption == RC2_128 else set()
     for size in set(range(40)) - {bits // 8} - short_keys:
         with pytest.raises(InvalidParameter, match=f"requires a key of {bits // 8} bytes, not {size}$"):
-            seal_body(UserMessage(), encryption, bytes(size), BLOB)
+            BodySealer(encryption, bytes(size), BLOB).seal(UserMessage())
         if level == 1 and size == 16:
             # Of level 1 the longer keys of level 3 are understood, too.
             continue
         with pytest.raises(DecryptionFailed, match=f"requires a key of {bits // 8} bytes, not {size}$"):
             open_body(message_with(level, algorithm, bytes(16)), bytes(size))
     if encryption in OFFERED:
-        seal_body(UserMessage(), encryption, bytes(bits // 8), BLOB)
+        BodySealer(encryption, bytes(bits // 8), BLOB).seal(UserMessage())
 
 
 def test_rc2_of_40_bits_is_not_offered() -> None:
     with pytest.raises(InvalidParameter, match="RC2"):
-        seal_body(UserMessage(), RC2_40, bytes(5), BLOB)
+        BodySealer(RC2_40, bytes(5), BLOB).seal(UserMessage())
     with pytest.raises(DecryptionFailed, match="RC2"):
         open_body(message_with(1, RC2_ALGORITHM, bytes(16)), bytes(5))
 
@@ -213,9 +212,9 @@ def test_each_privacy_level_allows_its_own_algorithms() -> None:
             with pytest.raises(DecryptionFailed, match=f"does not allow {algorithm.name}"):
                 body_encryption(message)
             with pytest.raises(InvalidParameter, match=f"does not allow {algorithm.name}"):
-                seal_body(UserMessage(), encryption, bytes(16), BLOB)
+                BodySealer(encryption, bytes(16), BLOB).seal(UserMessage())
     for encryption in OFFERED:
-        seal_body(UserMessage(), encryption, key_for(encryption), BLOB)
+        BodySealer(encryption, key_for(encryption), BLOB).seal(UserMessage())
 
 
 @pytest.mark.spec("MQQB-3.1.5.8.3-10")
@@ -240,7 +239,7 @@ def test_no_other_privacy_level_goes_with_an_encrypted_body(level: int) -> None:
 
 def test_a_body_is_not_sealed_at_level_none() -> None:
     with pytest.raises(InvalidParameter, match="NONE does not allow RC4"):
-        seal_body(UserMessage(), BodyEncryption(PrivacyLevel.NONE, RC4), bytes(16), BLOB)
+        BodySealer(BodyEncryption(PrivacyLevel.NONE, RC4), bytes(16), BLOB).seal(UserMessage())
 
 
 @pytest.mark.spec("MQMQ-2.2.20.6-05")
@@ -248,10 +247,10 @@ def test_a_body_is_not_sealed_at_level_none() -> None:
 def test_eb_tells_that_the_body_travels_as_ciphertext(encryption: BodyEncryption, body: bytes) -> None:
     key = key_for(encryption)
     message = UserMessage(properties=MessagePropertiesHeader(message_body=body))
-    seal_body(message, encryption, key, BLOB)
+    BodySealer(encryption, key, BLOB).seal(message)
     arrived = UserMessage.decode(message.encode())
     assert arrived.security == SecurityHeader(security_header.EB, encryption_key=BLOB, padding=b"\0")
-    assert arrived.properties.allocated_body == encrypt_body(encryption, key, body)
+    assert arrived.properties.allocated_body == BodySealer(encryption, key, BLOB).encrypt(body)
     assert arrived.properties.privacy_level == encryption.privacy_level
     assert arrived.properties.encryption_algorithm == encryption.algorithm
     open_body(arrived, key)
@@ -265,7 +264,7 @@ def test_eb_tells_that_the_body_travels_as_ciphertext(encryption: BodyEncryption
 @given(encryptions, st.binary(max_size=40))
 def test_a_body_is_decrypted_with_the_algorithm_that_the_message_names(encryption: BodyEncryption, body: bytes) -> None:
     key = key_for(encryption)
-    sealed = encrypt_body(encryption, key, body)
+    sealed = BodySealer(encryption, key, BLOB).encrypt(body)
     if encryption.privacy_level is PrivacyLevel.ADVANCED:
         chained = Cipher(AES(key), CBC(bytes(16))).decryptor().update(sealed)
         assert chained[: len(body)] == body
@@ -276,7 +275,7 @@ def test_a_body_is_decrypted_with_the_algorithm_that_the_message_names(encryptio
 
 @pytest.mark.parametrize("encryption", [RC4_128, AES_128])
 def test_the_body_ends_at_message_size(encryption: BodyEncryption) -> None:
-    sealed = encrypt_body(encryption, bytes(16), b"body and what was allocated behind it")
+    sealed = BodySealer(encryption, bytes(16), BLOB).encrypt(b"body and what was allocated behind it")
     message = message_with(encryption.privacy_level, encryption.algorithm, sealed[:4])
     message.properties.allocation_remainder = sealed[4:]
     open_body(message, bytes(16))
@@ -307,9 +306,9 @@ def test_any_message_opens_or_fails_to_decrypt(message: UserMessage) -> None:
 def test_a_40_bit_rc2_key_of_the_enhanced_provider_gets_88_zero_bits() -> None:
     key = b"\x01\x02\x03\x04\x05"
     message = UserMessage(properties=MessagePropertiesHeader(message_body=b"body"))
-    seal_body(message, RC2_128, key, b"blob")
-    assert message.properties.allocated_body == encrypt_body(RC2_128, key + bytes(11), b"body")
+    BodySealer(RC2_128, key, b"blob").seal(message)
+    assert message.properties.allocated_body == BodySealer(RC2_128, key + bytes(11), BLOB).encrypt(b"body")
     open_body(message, key)
     assert message.properties.message_body == b"body"
     with pytest.raises(InvalidParameter):
-        seal_body(message, RC2_40, key, b"blob")
+        BodySealer(RC2_40, key, b"blob").seal(message)

@@ -13,6 +13,7 @@ from waypost.hresult import HResult
 from waypost.security.signatures import (
     ClaimedSignature,
     SignatureVersion,
+    claimed_digests,
     claimed_signature,
     digest,
     digest_to_sign,
@@ -283,10 +284,11 @@ def test_any_message_is_unsigned_or_claims_a_signature_or_fails(message: UserMes
     message.properties.hash_algorithm = number
     try:
         claim = claimed_signature(message)
-        digests = [signature_digest(message, version) for version in claim.versions] if claim else []
+        digests = claimed_digests(message, claim) if claim else ()
     except AuthenticationFailed:
         return
     assert all(len(found) >= 16 for found in digests)
+    assert claim is None or digests == tuple(signature_digest(message, version) for version in claim.versions)
 
 
 def test_the_mask_of_the_flags_covers_all_acknowledgments() -> None:

@@ -19,7 +19,7 @@ from waypost.core.serialization import message_from_packet, packet_of
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE
-from waypost.wire import base_header, message_properties, transaction_header, user_header
+from waypost.wire import base_header, message_properties, security_header, transaction_header, user_header
 from waypost.wire.codec import cut_short
 from waypost.wire.identifiers import OBJECT_ID, MessageIdentifier, TxSequenceId
 from waypost.wire.remote_packet import Origin
@@ -48,6 +48,8 @@ _SEQUENCE: Final = Struct("<QII")
 _SEQUENCE_AT: Final = 4
 _PREVIOUS: Final = Struct("<I")
 _PREVIOUS_AT: Final = _SEQUENCE_AT + 12
+# The Flags at the start of a SecurityHeader.
+_SECURITY_FLAGS: Final = Struct("<H")
 # With these the body may be encrypted, or part of a compound message.
 _OTHER_BODIES: Final = user_header.SH | user_header.AH | user_header.HH
 _RECOVERABLE_FLAG: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
@@ -182,6 +184,32 @@ def with_previous(packet: bytes, previous: int) -> bytes:
     """A transactional packet with another PreviousTxSequenceNumber."""
     at = _sequence_at(packet) - _SEQUENCE_AT + _PREVIOUS_AT
     return b"".join((packet[:at], _PREVIOUS.pack(previous), packet[at + _PREVIOUS.size :]))
+
+
+def with_security_flags(packet: bytes, flags: int) -> bytes | None:
+    """A packet with other Flags in its SecurityHeader; None if only a decoder can find them."""
+    at = _security_header_at(packet)
+    if at is None:
+        return None
+    return b"".join((packet[:at], _SECURITY_FLAGS.pack(flags), packet[at + _SECURITY_FLAGS.size :]))
+
+
+def security_flags(packet: bytes) -> int | None:
+    """The Flags of the SecurityHeader; None if only a decoder can find them."""
+    at = _security_header_at(packet)
+    return None if at is None else int(_SECURITY_FLAGS.unpack_from(packet, at)[0])
+
+
+def _security_header_at(packet: bytes) -> int | None:
+    (flags,) = _USER_FLAGS.unpack_from(packet)
+    at = _transaction_header_at(packet)
+    if at is None or not flags & user_header.SH:
+        return None
+    if flags & user_header.TH:
+        if packet[at] & transaction_header.CG:
+            return None
+        at += transaction_header.FIXED_SIZE
+    return at if at + security_header.FIXED_SIZE <= len(packet) else None
 
 
 def set_sequence(message: Message, sequence_id: TxSequenceId, number: int, previous: int) -> None:

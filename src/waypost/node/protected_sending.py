@@ -14,7 +14,7 @@ from waypost.api.protection import ProtectionRequest
 from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, SenderIdentifierType
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
-from waypost.core.serialization import construct_user_message_packet, packet_of
+from waypost.core.serialization import construct_user_message_packet, protected_packets
 from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidParameter, PublicKeyUnknown
@@ -214,13 +214,14 @@ class ProtectedSending:
                 self._kernel.reply(call.request, Sent([sent]))
                 return
             verified_here(handle, message)
+            ordinal = self._manager.first_ordinal(len(bodies))
+            message.identifier = MessageIdentifier(self._manager.identity.identifier, ordinal)
+            set_signature(message, bodies[0], signatures[0])
             messages = []
-            for body, signature in zip(bodies, signatures, strict=True):
-                each = replace(message, identifier=self._manager.message_identifier(), packet=b"")
-                set_signature(each, body, signature)
-                stored = stored_message(packet_of(each))
-                stored.application_deadletter_queue = each.application_deadletter_queue
-                stored.authentication_level = each.authentication_level
+            for packet in protected_packets(message, bodies, signatures, range(ordinal, ordinal + len(bodies))):
+                stored = stored_message(packet)
+                stored.application_deadletter_queue = message.application_deadletter_queue
+                stored.authentication_level = message.authentication_level
                 messages.append(stored)
             enqueue = self._manager.writing.enqueue_messages
             status = enqueue(queue_of(handle), messages, messages[0], transaction, call.now)

@@ -1,7 +1,7 @@
 """Keys and certificates as the engine knows them: facts of the key folder, and the caches of MS-MQQB 3.1.1.3."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from waypost.clock import Now
 from waypost.core.message_values import AuthenticationLevel
@@ -14,14 +14,11 @@ from waypost.node.users import Users
 from waypost.security.access import QUEUE_MANAGER, Sender, user_sender
 from waypost.security.aging_cache import AgingCache
 from waypost.security.certificates import public_key_of
-from waypost.security.ciphers import BodyEncryption, CryptoServiceProvider
+from waypost.security.ciphers import BodyEncryption, BodySealer, CryptoServiceProvider
 from waypost.security.protection_facts import NO_FACTS, ExchangeKeys, ProtectionFacts, Registered
 from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.keys import KeyType, SessionKeyAlgorithm
 from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
-
-if TYPE_CHECKING:
-    from waypost.security.work import WrappedKey
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -71,7 +68,7 @@ class Protection:
         # The queue manager that answered last at the host of a direct name, on a session that was opened here.
         self._answered: dict[str, bytes] = {}
         self.receive_keys: Final[AgingCache[ReceiveKey, tuple[bytes, ...]]] = AgingCache(RECEIVE_KEYS, KEY_LIFETIME)
-        self.send_keys: Final[AgingCache[SendKey, WrappedKey]] = AgingCache(SEND_KEYS, KEY_LIFETIME)
+        self.send_keys: Final[AgingCache[SendKey, BodySealer]] = AgingCache(SEND_KEYS, KEY_LIFETIME)
         self.user_certs: Final[AgingCache[tuple[bytes, bytes], Registered]] = AgingCache(USER_CERTS, CERT_LIFETIME)
 
     def facts_changed(self, facts: ProtectionFacts) -> None:

@@ -1,6 +1,6 @@
 """MS-MQMQ 2.2.19.3 PrivacyLevel and EncryptionAlgorithm, MS-MQQB 3.1.7.1.5 and 3.1.5.8.3: the body as ciphertext.
 
-Keys are handed in. EB is set exactly while the body is ciphertext: `seal_body` sets it, `open_body` clears it. The two
+Keys are handed in. EB is set exactly while the body is ciphertext: `BodySealer` sets it, `open_body` clears it. The two
 fields are looked at only while it is set, because Windows fills them in clear messages too (readings MQMQ 3.19).
 
 The effective key bits of RC2 are taken to be all bits of the key (readings MQMQ 7.5). RC2 of PrivacyLevel 1, with 40
@@ -10,6 +10,7 @@ of 4 MB stop the queue manager for seconds.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -86,7 +87,12 @@ def body_encryption(message: UserMessage) -> BodyEncryption | None:
     """The encryption of a received body: None if it is clear, DecryptionFailed if the fields break the rules."""
     if message.security is None or not message.security.is_body_encrypted:
         return None
-    level, algorithm = message.properties.privacy_level, message.properties.encryption_algorithm
+    return _received_encryption(message.properties.privacy_level, message.properties.encryption_algorithm)
+
+
+# Every message asks twice, and few pairs are legal. Errors are not kept.
+@lru_cache(maxsize=16)
+def _received_encryption(level: int, algorithm: int) -> BodyEncryption:
     # MS-MQQB 3.1.5.8.3 makes this a failed decryption where MS-MQMQ 2.2.19.3 speaks of authentication.
     if level not in PROVIDERS:
         raise DecryptionFailed(f"PrivacyLevel {level} is not valid for an encrypted body (MS-MQQB 3.1.5.8.3)")
@@ -106,20 +112,43 @@ def received_key_sizes(encryption: BodyEncryption) -> tuple[int, ...]:
     return (_LONG,) if encryption.algorithm is SessionKeyAlgorithm.RC2 else (size, _LONG)
 
 
-def seal_body(message: UserMessage, encryption: BodyEncryption, key: bytes, encrypted_key: bytes) -> None:
-    """MS-MQQB 3.1.7.1.5: replace the body by its ciphertext. `encrypted_key` is `key` in a SIMPLEBLOB."""
-    properties = message.properties
-    # MessageSize and AllocationBodySize are both those of the ciphertext.
-    properties.message_body, properties.allocation_remainder = (
-        encrypt_body(encryption, key, properties.message_body),
-        b"",
-    )
-    properties.privacy_level = encryption.privacy_level
-    properties.encryption_algorithm = encryption.algorithm
-    if message.security is None:
-        message.security = SecurityHeader()
-    message.security.encryption_key = encrypted_key
-    message.security.flags |= security_header.EB
+class BodySealer:
+    """MS-MQQB 3.1.7.1.5: encrypts bodies with one key. `encrypted_key` is the key in a SIMPLEBLOB.
+
+    Raises InvalidParameter for a key that the encryption cannot have.
+    """
+
+    __slots__ = ("_cipher", "_encrypted_key", "_encryption", "_padding")
+
+    def __init__(self, encryption: BodyEncryption, key: bytes, encrypted_key: bytes) -> None:
+        try:
+            self._cipher, self._padding = _cipher(encryption, key)
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise InvalidParameter(f"cannot encrypt the body: {error}") from error
+        self._encryption: Final = encryption
+        self._encrypted_key: Final = encrypted_key
+
+    def encrypt(self, body: bytes) -> bytes:
+        try:
+            if self._padding is not None:
+                padder = self._padding.padder()
+                body = padder.update(body) + padder.finalize()
+            encryptor = self._cipher.encryptor()
+            return encryptor.update(body) + encryptor.finalize()
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise InvalidParameter(f"cannot encrypt the body: {error}") from error
+
+    def seal(self, message: UserMessage) -> None:
+        """Replace the body by its ciphertext."""
+        properties = message.properties
+        # MessageSize and AllocationBodySize are both those of the ciphertext.
+        properties.message_body, properties.allocation_remainder = self.encrypt(properties.message_body), b""
+        properties.privacy_level = self._encryption.privacy_level
+        properties.encryption_algorithm = self._encryption.algorithm
+        if message.security is None:
+            message.security = SecurityHeader()
+        message.security.encryption_key = self._encrypted_key
+        message.security.flags |= security_header.EB
 
 
 def open_body(message: UserMessage, key: bytes) -> None:
@@ -132,18 +161,6 @@ def open_body(message: UserMessage, key: bytes) -> None:
     # A sender may have put the size of the ciphertext into MessageSize; the padding then gives that of the body.
     properties.message_body, properties.allocation_remainder = body[: len(properties.message_body)], b""
     message.security.flags &= ~security_header.EB
-
-
-def encrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
-    try:
-        cipher, padding = _cipher(encryption, key)
-        if padding is not None:
-            padder = padding.padder()
-            body = padder.update(body) + padder.finalize()
-        encryptor = cipher.encryptor()
-        return encryptor.update(body) + encryptor.finalize()
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise InvalidParameter(f"cannot encrypt the body: {error}") from error
 
 
 def decrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:

@@ -87,10 +87,24 @@ def signature_digest(message: UserMessage, version: SignatureVersion) -> bytes:
     return digest(_hash_algorithm(message.properties), signature_input(message, version))
 
 
+def claimed_digests(message: UserMessage, claim: ClaimedSignature) -> tuple[bytes, ...]:
+    """The hash for each type that a received signature may have. Both types of one queue begin with the same input."""
+    if claim.versions != (SignatureVersion.SIG20, SignatureVersion.SIG10):
+        return tuple(signature_digest(message, version) for version in claim.versions)
+    found = _new_hash(_hash_algorithm(message.properties), b"".join(_first_properties(message)))
+    first = found.digest()
+    found.update(b"".join((*_later_properties(message), _packed_name(message.user.destination_queue))))
+    return found.digest(), first
+
+
 def digest(algorithm: HashAlgorithm, data: bytes) -> bytes:
     """AuthenticationFailed where the platform lacks the algorithm: today's lack MD2 and most of them MD4."""
+    return _new_hash(algorithm, data).digest()
+
+
+def _new_hash(algorithm: HashAlgorithm, data: bytes) -> "hashlib._Hash":
     try:
-        return hashlib.new(_HASHLIB_NAMES[algorithm], data, usedforsecurity=False).digest()
+        return hashlib.new(_HASHLIB_NAMES[algorithm], data, usedforsecurity=False)
     except ValueError:
         raise AuthenticationFailed(
             f"this computer does not support {algorithm.name}, which the signature uses"

@@ -63,10 +63,14 @@ class SecurityHeader:
         header = cls(flags, buf[start:end])
         if id_size & 3 or key_size or signature_size or cert_size or provider_size:
             header.security_id, end = header._item(buf, start, id_size)
-            header.encryption_key, end = header._item(buf, end, key_size)
-            header.signature, end = header._item(buf, end, signature_size)
-            header.sender_cert, end = header._item(buf, end, cert_size)
-            header.provider_info, end = header._item(buf, end, provider_size)
+            if key_size:
+                header.encryption_key, end = header._item(buf, end, key_size)
+            if signature_size:
+                header.signature, end = header._item(buf, end, signature_size)
+            if cert_size:
+                header.sender_cert, end = header._item(buf, end, cert_size)
+            if provider_size:
+                header.provider_info, end = header._item(buf, end, provider_size)
         if end > len(buf):
             raise cut_short(SECTION, "SecurityData", start, len(buf))
         if flags & ST != SENDER_SID or not id_size or cert_size or provider_size:
@@ -77,7 +81,8 @@ class SecurityHeader:
         """An item of SecurityData and the offset behind its padding, which is kept."""
         end = at + size
         after = end + (-size & 3)
-        self.padding += buf[end:after]
+        if after != end:
+            self.padding += buf[end:after]
         return buf[at:end], after
 
     @encodes(SECTION, "SecurityHeader")
@@ -101,11 +106,15 @@ class SecurityHeader:
         if max(sizes[:4]) > 0xFFFF:
             raise EncodeError(SECTION, "SecurityData", "an item is longer than 65535 bytes")
         fills = [-size & 3 for size in sizes]
-        padding = self.padding if len(self.padding) == sum(fills) else bytes(sum(fills))
+        missing = sum(fills)
+        padding = self.padding if len(self.padding) == missing else bytes(missing)
         parts = [LAYOUT.pack(self.flags, *sizes)]
         for item, fill in zip(items, fills, strict=True):
-            parts += (item, padding[:fill])
-            padding = padding[fill:]
+            if item:
+                parts.append(item)
+            if fill:
+                parts.append(padding[:fill])
+                padding = padding[fill:]
         return b"".join(parts)
 
     @property

@@ -2,7 +2,8 @@
 
 The library keeps the interpreter's lock while it signs, so that a thread alone would stop the event loop for half a
 millisecond a signature. A daemon therefore gives each worker a process, which starts with the first work, and which a
-worker that has rested ends. A program that has opened a folder for itself works in its threads.
+worker that has rested ends. These processes leave the processors to the event loop. A program that has opened a folder
+for itself works in its threads.
 """
 
 import os
@@ -25,6 +26,9 @@ from waypost.security.work import CheckedSignature, CheckSignature, UnwrapKeys, 
 _LENGTH: Final = Struct("<I")
 # Seconds after which a worker without work ends.
 _REST: Final = 60.0
+# Added to the nice value of the daemon: all callers wait for its event loop, and only some of them for keys. At 5 a
+# process has a third of the time of an ordinary one beside it, so that other programs on the computer do not stop it.
+NICENESS: Final = 5
 # A process that has ended, or that writes nonsense.
 _ENDED: Final = (OSError, EOFError, ValueError)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -33,11 +37,16 @@ _decode: Final = msgspec.msgpack.Decoder(list[Work]).decode
 Done = Callable[[list[Any] | WaypostError], None]
 
 
+def worker_count() -> int:
+    """The number of workers of a daemon on this computer."""
+    return max(2, min(os.cpu_count() or 2, 8))
+
+
 class Workers:
     """A few workers, which start with the first work. `done` is called in the thread of a worker."""
 
     def __init__(self, count: int | None = None, *, processes: bool) -> None:
-        self._count: Final = count or max(2, min(os.cpu_count() or 2, 8))
+        self.count: Final = count or worker_count()
         self._has_processes: Final = processes
         self._started: Final[list[_Process]] = []
         self._jobs: deque[tuple[list[Work], Done]] = deque()
@@ -52,7 +61,7 @@ class Workers:
             if self._is_closed:
                 return
             self._jobs.append((work, done))
-            if self._idle < len(self._jobs) and self._threads < self._count:
+            if self._idle < len(self._jobs) and self._threads < self.count:
                 self._threads += 1
                 Thread(target=self._run, name="waypost-keys", daemon=True).start()
             self._changed.notify()
@@ -227,4 +236,6 @@ def _answer(work: Work) -> Sequence[object]:
 if __name__ == "__main__":
     # Ctrl-C on a terminal stops the daemon, which then ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError, AttributeError):
+        os.nice(NICENESS)
     serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -6,7 +6,6 @@ acknowledges them, when the batch is durable; so do refused ones, because the se
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -30,7 +29,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.network.ack_judging import AckJudging
 from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admission import Admission
-from waypost.node.network.checking import ArrivalRules, Checking, Verdict, mark_verified, needs_check
+from waypost.node.network.checking import ArrivalRules, Checking, Verdict, needs_check, verified_packet
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
 from waypost.node.network.order_acking import OrderAcking
@@ -197,7 +196,10 @@ class Arrivals:
             if isinstance(packet, UserMessage):
                 if packet.properties.message_class in _OUTCOMES:
                     self._note_outcome(session, packet, now)
-                key = run_key(packet, now.wall)
+                verdict = self._checking.verdicts.get(id(packet)) if packet.security is not None else None
+                key = run_key(packet, now.wall, verdict)
+                if key is not None and verdict is not None:
+                    data = verified_packet(packet, verdict, data)
                 if run is not None:
                     if key == run.key and self._runs.join(run, packet, data, now):
                         continue
@@ -300,18 +302,19 @@ class Arrivals:
                 self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ADDRESSES, reason)
                 session.close(reason)
                 return False
+        verdict = self._checking.verdicts.get(id(packet))
         try:
             # With all its names: a stored message must stay readable.
-            message = received_message(packet, data)
+            if verdict is None or verdict.refusal is not None:
+                message = received_message(packet, data)
+            else:
+                message = _verified(packet, verdict, data)
         except DecodeError as error:
             self._statistics.packets_malformed += 1
             reason = f"the message is malformed: {error}"
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.MALFORMED, reason)
             session.close(f"the other side sent a malformed packet: {error}")
             return False
-        verdict = self._checking.verdicts.get(id(packet))
-        if verdict is not None and verdict.refusal is None:
-            message = _verified(packet, verdict)
         # For remote readers, and for its acknowledgments, which may make us connect to others on its account.
         message.origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
         if is_ours and message.destination_queue_format_name is not None:
@@ -544,11 +547,11 @@ class Arrivals:
             self._handed.note(identifier, outcome)
 
 
-def _verified(packet: UserMessage, verdict: Verdict) -> Message:
+def _verified(packet: UserMessage, verdict: Verdict, data: bytes) -> Message:
     """The message of a packet that was checked, with what was verified, and with its body in the clear."""
-    mark_verified(packet, verdict)
+    data = verified_packet(packet, verdict, data)
     message = message_from_packet(packet)
-    message.packet = replace(packet, session=None).encode()
+    message.packet = data
     message.authentication_level = verdict.level
     return message
 

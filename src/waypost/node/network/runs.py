@@ -3,18 +3,21 @@
 Most traffic is like that: the same sender, queue and options, other bodies. To put such messages one by one takes four
 times as long. Any difference that matters to the queue ends the run, and so does anything unusual: then the message
 goes the long way (waypost.node.network.arrivals). Only the first message of a run is decoded with all its names; the
-others have no other names.
+others have no other names. A message that was checked is in a run with others of the same sender and with the same
+result; its packet says then what was verified, and has its body in the clear.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from waypost.clock import Now
+from waypost.core.message_values import AuthenticationLevel
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
 from waypost.core.stored_message import quiet_message
 from waypost.guid import NULL_GUID
 from waypost.node.network.admission import Admission
+from waypost.node.network.checking import Verdict as Checked
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.refusals import Refusals
 from waypost.node.transactional_acks import origin_of
@@ -37,7 +40,6 @@ _UNUSUAL: Final = (
     | user_header.JP
     | user_header.AQ
     | user_header.RQ
-    | user_header.SH
     | user_header.CQ
     | user_header.MQ
     | user_header.AH
@@ -48,11 +50,16 @@ _ALIKE: Final = 0xFFFF_FFFF & ~user_header.RC
 
 _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 
-Key = tuple[int, int, int, bytes, bytes, str, bool]
+# The sender of a checked message, and the result: ST, SecurityID, SID, AuthenticationLevel, and if it was encrypted.
+Protected = tuple[int, bytes, bytes, AuthenticationLevel, bool]
+Key = tuple[int, int, int, bytes, bytes, str, bool, Protected | None]
 
 
-def run_key(packet: UserMessage, wall: float) -> Key | None:
-    """The common attributes of messages of one run, or None for a message that goes alone."""
+def run_key(packet: UserMessage, wall: float, checked: Checked | None = None) -> Key | None:
+    """The common attributes of messages of one run, or None for a message that goes alone.
+
+    `checked` is the result for a message that was checked. Others with a SecurityHeader go alone.
+    """
     user, base, header = packet.user, packet.base, packet.transaction
     name = user.destination_queue
     if (
@@ -64,6 +71,12 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
         or (header is not None and (header.wants_final_ack or not header.has_legal_numbers))
     ):
         return None
+    protected = None
+    if packet.security is not None:
+        if checked is None or checked.refusal is not None:
+            return None
+        security = packet.security
+        protected = security.sender_type, security.security_id, checked.sid, checked.level, checked.was_encrypted
     return (
         base.flags,
         user.flags & _ALIKE,
@@ -72,6 +85,7 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
         user.queue_manager_address,
         name.direct_format_name,
         header is not None,
+        protected,
     )
 
 
@@ -195,6 +209,11 @@ class Runs:
         """Put the messages of a run into their queue, which has room: each was checked when it joined."""
         origin = run.origin
         messages = [quiet_message(data, origin) for data in run.packets]
+        protected = run.key[-1]
+        if protected is not None:
+            level = protected[3]
+            for message in messages:
+                message.authentication_level = level
         self._manager.writing.put_messages(run.queue, messages, messages[0], now, size=run.size)
         if self._refusals.records:
             self._refusals.taken(run.packets)

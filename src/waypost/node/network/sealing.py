@@ -10,11 +10,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
+from waypost.core.stored_message import security_flags
 from waypost.errors import InvalidParameter, WaypostError
 from waypost.node.effects import MakeKeys
 from waypost.node.kernel import Kernel
 from waypost.node.protection import Protection, SendKey, send_key
-from waypost.security.ciphers import BodyEncryption, seal_body
+from waypost.security.ciphers import BodyEncryption, BodySealer
 from waypost.security.work import WrappedKey
 from waypost.transfer.links import Link
 from waypost.wire.algorithms import PrivacyLevel
@@ -50,10 +51,14 @@ class Sealing:
         self._making: Final[dict[SendKey, dict[Link, None]]] = {}
         self._failed: Final[dict[SendKey, str]] = {}
         # Keys for one message each, with the facts for which they were made.
-        self._fresh: Final[dict[SendKey, tuple[ProtectionFacts, list[WrappedKey]]]] = {}
+        self._fresh: Final[dict[SendKey, tuple[ProtectionFacts, list[BodySealer]]]] = {}
 
     def seal(self, link: Link, data: bytes, now: Now) -> bytes | str | Wait:
         """The packet as it is sent, or the reason why encryption fails."""
+        flags = security_flags(data)
+        if flags is not None and not flags & PRIVATE:
+            # It is only signed.
+            return data
         packet = UserMessage.decode(data)
         security, properties = packet.security, packet.properties
         if security is None or not security.flags & PRIVATE:
@@ -74,19 +79,21 @@ class Sealing:
         public = keys.get(encryption.provider)
         if public is None or encryption.key_size is None:
             return f"the destination has no known key for {encryption.provider}"
-        found = self._key(link, send_key(remote, encryption), public, encryption.key_size, now)
-        if not isinstance(found, WrappedKey):
+        found = self._sealer(link, send_key(remote, encryption), public, encryption, now=now)
+        if not isinstance(found, BodySealer):
             return found
         security.flags &= ~PRIVATE
         try:
-            blob = SimpleBlob.from_ciphertext(encryption.algorithm, found.ciphertext)
-            seal_body(packet, encryption, found.key, blob.encode())
+            found.seal(packet)
         except InvalidParameter as error:
             return str(error)
         return packet.encode()
 
-    def _key(self, link: Link, key: SendKey, public: PublicKeyBlob, size: int, now: Now) -> WrappedKey | str | Wait:
-        is_fresh = key[2] is SessionKeyAlgorithm.RC4
+    def _sealer(
+        self, link: Link, key: SendKey, public: PublicKeyBlob, encryption: BodyEncryption, *, now: Now
+    ) -> BodySealer | str | Wait:
+        is_fresh, size = encryption.algorithm is SessionKeyAlgorithm.RC4, encryption.key_size
+        assert size is not None
         if is_fresh:
             facts, fresh = self._fresh.get(key, (None, []))
             found = fresh.pop() if fresh and facts is self._protection.facts else None
@@ -112,10 +119,15 @@ class Sealing:
                 elif asked_for is self._protection.facts:
                     # Else the keys of the destination may be others now.
                     assert isinstance(result, list)
-                    if is_fresh:
-                        self._fresh[key] = asked_for, result
+                    try:
+                        sealers = [_sealer_of(encryption, each) for each in result]
+                    except InvalidParameter as error:
+                        self._failed[key] = str(error)
                     else:
-                        self._protection.remember(self._protection.send_keys, key, result[0], now)
+                        if is_fresh:
+                            self._fresh[key] = asked_for, sealers
+                        else:
+                            self._protection.remember(self._protection.send_keys, key, sealers[0], now)
                 for each in links:
                     self._want(each)
 
@@ -134,3 +146,8 @@ class Sealing:
                 self._want(link)
 
         self._kernel.timers.start((Sealing, key), now.monotonic + _RETRY_S, try_again)
+
+
+def _sealer_of(encryption: BodyEncryption, key: WrappedKey) -> BodySealer:
+    blob = SimpleBlob.from_ciphertext(encryption.algorithm, key.ciphertext)
+    return BodySealer(encryption, key.key, blob.encode())
