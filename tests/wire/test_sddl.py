@@ -78,7 +78,7 @@ def test_a_hexadecimal_authority_ends_before_the_list() -> None:
     ("text", "offset", "reason"),
     [
         ("X:WD", 0, "O:, G:, D: or S: is expected"),
-        ("O:WDO:WD", 4, "given twice"),
+        ("O:WDO:WD", 4, "O: occurs twice"),
         ("O:QQ", 2, "'QQ' is not an alias"),
         ("O:DA", 2, "write the SID"),
         ("O:LA", 2, "write the SID"),

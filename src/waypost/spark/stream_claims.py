@@ -6,7 +6,7 @@ crash is offered again, and a processed part is not. Each start of the query tak
 the tasks get with their partitions. The daemon refuses all requests of an earlier start, and of a start that has lost
 its lease. While the query works on its parts, heartbeats keep the lease.
 
-A batch takes one request for each queue, because a part is claimed under the term of its own claim, and one queue may
+A batch takes one request for each queue, because each claim has its own term, and one queue may
 fail alone. The limits of several queues are divided by one plan.
 """
 
@@ -332,7 +332,7 @@ class ClaimStream(MessageStream):
         raise error
 
     def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, Limits]:
-        """What to request from each queue. Several queues share the limits."""
+        """The limits of the request for each queue. Several queues share the limits."""
         most = MAX_CLAIMED if limits.max_messages is UNSET else limits.max_messages
         room = {name: self._room(name, place) for name, place in places.items()}
         # A queue that was read up to the end of the query takes no share.
