@@ -33,6 +33,6 @@ def parse_guid(text: str) -> bytes:
     braced = text.startswith("{") and text.endswith("}")
     bare = text[1:-1] if braced else text
     if _TEXT.fullmatch(bare) is None:
-        raise DecodeError("MS-DTYP 2.3.4.3", "GUID", 0, f"{text[:60]!r} is not 8-4-4-4-12 hexadecimal digits")
+        raise DecodeError("MS-DTYP 2.3.4.3", "GUID", 0, f"{text[:60]!r} is not a GUID of 8-4-4-4-12 hexadecimal digits")
     data = bytes.fromhex(bare.replace("-", ""))
     return data[3::-1] + data[5:3:-1] + data[7:5:-1] + data[8:]

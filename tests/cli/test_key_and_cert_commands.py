@@ -153,7 +153,7 @@ def test_files_that_are_wrong_are_refused_and_nothing_changes(desk: Desk, tmp_pa
     assert "is not a private key" in refused(desk, "key", "import", str(other))
     assert "annot read" in refused(desk, "cert", "register", str(tmp_path / "missing"))
     assert "does not exist" in refused(desk, "cert", "register", "--user", "nobody", str(file))
-    assert "or a GUID, is required" in refused(desk, "key", "trust", "a host", str(other))
+    assert "is not a host name, an address or a GUID" in refused(desk, "key", "trust", "a host", str(other))
     curve = new_curve_key(SECP256R1())
     other.write_bytes(curve.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     assert "not an RSA key" in refused(desk, "key", "import", str(other))

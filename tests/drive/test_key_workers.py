@@ -57,7 +57,7 @@ def test_a_process_leaves_the_processors_to_the_program_that_started_it(workers:
 
 def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch, workers: Workers) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with pytest.raises(ServiceNotAvailable, match="the process for operations with keys failed"):
+    with pytest.raises(ServiceNotAvailable, match="the process for key operations failed"):
         workers.call(Generate(1024))
 
 

@@ -450,5 +450,5 @@ def test_a_start_names_a_record_that_it_cannot_do_without(rig: BulkRig, table: T
 
 def test_the_table_of_messages_has_nobody_elses(rig: BulkRig) -> None:
     rig.memory._tables[Table.MESSAGES].apply(Action.PUT, keys.message_key(999, 1), b"stray")
-    with pytest.raises(StoreDamaged, match="the table messages of the store counts 4 records, but has 3"):
+    with pytest.raises(StoreDamaged, match="the store counts 4 records in the table messages, but 3 were found"):
         rig.crash()

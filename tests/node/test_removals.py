@@ -79,7 +79,7 @@ def test_a_message_that_is_gone_refuses_all_of_the_commit(rig: BulkRig) -> None:
 def test_a_message_that_another_reader_holds_refuses_the_commit(rig: BulkRig) -> None:
     stage, taken = rig.stage("A"), lookup_ids(rig)
     rig.claim(max_messages=1)
-    with pytest.raises(SharingViolation, match="another reader holds the message"):
+    with pytest.raises(SharingViolation, match="another reader has locked the message"):
         rig.ask_for(moving(rig, stage, taken=taken))
     rig.return_claim()
     assert rig.ask_for(moving(rig, stage, taken=taken)).count == 1
@@ -129,6 +129,6 @@ def test_too_many_messages_and_one_message_twice_are_refused(rig: BulkRig) -> No
         rig.ask_for(moving(rig, taken=list(range(MAX_BULK_REMOVED + 1))))
     wish = moving(rig, taken=taken[:1])
     again = MessagesToRemove(queue="orders", lookup_ids=taken[:1])
-    with pytest.raises(InvalidParameter, match="a commit must list each message to remove only once"):
+    with pytest.raises(InvalidParameter, match="a commit must not remove the same message twice"):
         rig.ask_for(replace(wish, removes=[*wish.removes, again]))
     assert rig.seen() == ["a", "b", "c"]

@@ -193,7 +193,7 @@ def test_a_part_that_is_asked_for_again_is_the_same() -> None:
     client = Client()
     client.processed("one", 1)
     client.claimed("one", 1, part(2, 3))
-    with pytest.raises(Violation, match="but had another number before"):
+    with pytest.raises(Violation, match="but had a different number of messages before"):
         client.claimed("one", 1, part(2, 2))
 
 
@@ -390,7 +390,7 @@ def test_the_store_has_the_commits_that_are_durable() -> None:
         {BulkKey(0, ("query", "q2")): SavedDone((done,))},
     ]
     for due in wrong:
-        with pytest.raises(Violation, match=r"the store has .* under .*, but .* is durable"):
+        with pytest.raises(Violation, match=r"expected .* under .* in the store, but found .*"):
             check_bulk_table(store, due)
 
 

@@ -146,7 +146,7 @@ def test_records_that_are_not_all_there_are_not_upgraded(tmp_path: Path, monkeyp
     make_old(tmp_path)
     parts = upgrade._parts
     monkeypatch.setattr(upgrade, "_parts", lambda records: parts(iter(list(records)[1:])))
-    with pytest.raises(StoreDamaged, match="its table messages counts 300 records, but only 299 could be copied"):
+    with pytest.raises(StoreDamaged, match="its table messages should have 300 records, but only 299 could be copied"):
         LmdbStore(tmp_path)
     monkeypatch.undo()
     check(tmp_path)

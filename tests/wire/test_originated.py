@@ -94,7 +94,7 @@ def test_a_traced_message_has_a_debug_header() -> None:
 @pytest.mark.spec("MQMQ-2.2.19.1-10")
 @pytest.mark.parametrize("bit", [0x0008, 0x0040, 0x0080, *(1 << n for n in range(9, 16))])
 def test_reserved_base_flags_and_in_are_clear(bit: int) -> None:
-    refused(or_base(bit), "IN or a reserved bit is set")
+    refused(or_base(bit), "the bit IN or a reserved bit is set")
 
 
 @pytest.mark.spec("MQMQ-2.2.19.2-24")
@@ -229,7 +229,7 @@ def test_a_security_header_makes_no_claim_and_is_not_empty() -> None:
         m.security = SecurityHeader(flags=0x42, security_id=GUID[:15], signature=b"sign")
 
     for bit in (0x0010, 0x0100, 0x0200, 0x0400, 0x0800, 0x1000, 0x2000, 0x4000, 0x8000):
-        refused(flags(bit), "AU, AS or a reserved bit is set")
+        refused(flags(bit), "the bit AU, the bit AS or a reserved bit is set")
     refused(empty, "all five items are empty")
     refused(no_sid, "SecurityID")
     refused(short_guid, "SecurityID")

@@ -95,7 +95,7 @@ def test_a_hexadecimal_authority_ends_before_the_list() -> None:
         ("D:(A;;4294967296;;;WD)", 6, "32 bits"),
         ("D:(A;;089;;;WD)", 6, "is not a number"),
         ("D:(A;;1;4a2d3f00-0000-0000-0000-000000000001;;WD)", 8, "must not have a GUID"),
-        ("D:(OA;;1;nonsense;;WD)", 9, "is not 8-4-4-4-12"),
+        ("D:(OA;;1;nonsense;;WD)", 9, "is not a GUID of 8-4-4-4-12"),
         ("D:(A;;1;;;WD) (A;;1;;;WD)", 13, "O:, G:, D: or S: is expected"),
         ("D:" + "(A;;1;;;WD)" * 4000, 44002, "at most 65535"),
     ],

@@ -27,8 +27,7 @@ _HEAD: Final = f"""\
 manager. The names of metrics do not change, but new metrics may be added. Times and ages are in seconds, and sizes are
 in bytes. In the samples, the name of each counter ends in `_total`, for example `waypost_logins_total`.
 
-If the daemon requires a token, set `credentials` in the section `authorization` of the scrape configuration of
-Prometheus to this token.
+If the daemon requires a token, set `authorization.credentials` in the Prometheus scrape configuration to this token.
 """
 
 
@@ -45,7 +44,7 @@ _SECTIONS: Final = (
     (
         "waypost_queue_",
         "Queues, by the label `queue`",
-        "The queue manager itself has the queues `system$;deadletter`, `system$;deadxact` and `system$;journal`. "
+        "The queues `system$;deadletter`, `system$;deadxact` and `system$;journal` belong to the queue manager itself. "
         "An alert on `system$;deadletter` and `system$;deadxact` reports messages that were not delivered.",
     ),
     (
@@ -57,8 +56,8 @@ _SECTIONS: Final = (
     (
         "waypost_transfer_",
         "Transfer between queue managers",
-        "A queue manager without a network does not have the metrics of transfer. The counters of transfer start at 0 "
-        "when the daemon starts.",
+        "A queue manager without a network does not have the metrics in this section. The counters in this section "
+        "start at 0 when the daemon starts.",
     ),
     (
         ("waypost_messages_refused", "waypost_overdue_acknowledgments"),
@@ -70,7 +69,7 @@ _SECTIONS: Final = (
     (
         "waypost_rpc_",
         "Remote readers",
-        "A queue manager that serves no remote readers does not have the metrics of remote readers. "
+        "A queue manager that serves no remote readers does not have the metrics in this section. "
         "The label `interface` is `RemoteRead`, `qm2qm`, `qmcomm` or `epmapper`. "
         f"The label `result` is one of {_RESULTS}. The result `error` means that the answer contains a reason, such as "
         "a timeout. The result `abandoned` means that the reader disconnected or cancelled the call before the answer. "

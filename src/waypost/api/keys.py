@@ -148,7 +148,7 @@ class ImportKey(Operation[Keys], frozen=True, kw_only=True):
 class RotateKeys(Operation[Keys], frozen=True, kw_only=True):
     """Create new keys. Messages that are encrypted for the old key are accepted for `grace` days.
 
-    If `grace` is 0, all earlier exchange keys end at once, including the keys of earlier rotations.
+    If `grace` is 0, all earlier exchange keys become invalid at once, including the keys of earlier rotations.
     """
 
     kind: KeyKind | UnsetType = UNSET

@@ -46,7 +46,9 @@ def message_like(properties: MessageProperties, *, computer: str) -> Message:
             else:
                 attributes.update(_READ_NAMES[row.kind](row, value, computer))
     if is_protected and not (properties.sign or properties.encrypt):
-        raise InvalidParameter("certificate, signature and hash require sign, and algorithm requires encrypt")
+        raise InvalidParameter(
+            "`certificate`, `signature` and `hash` require `sign`, and `algorithm` requires `encrypt`"
+        )
     _check_acknowledge(attributes)
     if "tracing_queue_identifier" in attributes:
         attributes["tracing_requested"] = True

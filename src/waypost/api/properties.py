@@ -177,8 +177,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         bool | str,
         says(
             "Keep the message as a dead-letter message if it expires or its delivery fails. Dead-letter messages are "
-            "kept in system$;deadletter, and transactional ones in system$;deadxact. In Python and HTTP, the value can "
-            "also be the name of another queue."
+            "kept in system$;deadletter, and transactional ones in system$;deadxact. In Python and over HTTP, the "
+            "value can also be the name of another queue."
         ),
         Property("NegativeJournalingRequested", Kind.DEAD_LETTER, "UserHeader.Flags.JN"),
     ] = False
@@ -470,7 +470,8 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     multicast: Annotated[
         str | UnsetType,
         says(
-            "Multicast address. Not supported yet: the only valid value is an empty string, which removes the address.",
+            "Multicast address (not supported yet). The only valid value is an empty string, which removes the "
+            "address.",
             max_length=0,
         ),
         Property("MulticastAddress", Kind.MULTICAST, metavar="A:P"),

@@ -67,7 +67,7 @@ def protection_of(properties: MessageProperties, *, has_several: bool) -> Protec
         if wanted not in _SIGNATURES:
             raise InvalidParameter(f"signature must be 1 or 2, not {excerpt(wanted)}")
         if has_several and wanted != 3:
-            raise InvalidParameter(f"a message to several queues has a signature of version 3, not {wanted}")
+            raise InvalidParameter(f"a message to several queues requires signature version 3, not {wanted}")
         if wanted == 3 and not has_several:
             raise InvalidParameter("signature version 3 is only for a message to several queues; use 1 or 2")
         level = _SIGNATURES[wanted]

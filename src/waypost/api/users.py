@@ -157,7 +157,7 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
 class RemoveUser(Operation[None], frozen=True, kw_only=True):
     """Remove a user, with the certificates of the user and the keys of these certificates.
 
-    The tokens and sessions of the user end at once. Access lists keep the SID of the user.
+    The tokens and sessions of the user become invalid at once. Access lists keep the SID of the user.
     """
 
     name: UserName

@@ -134,7 +134,7 @@ class _PcapngFile:
     def _unpack(self, layout: str, data: bytes, at: int) -> tuple[int, ...]:
         fields = Struct(self.order + layout)
         if len(data) - at < fields.size:
-            raise _broken(self.source, "a block is too short for its kind")
+            raise _broken(self.source, "a block is too short for its type")
         return fields.unpack_from(data, at)
 
     def _body(self, size: int, consumed: int) -> bytes:
@@ -149,7 +149,7 @@ class _PcapngFile:
     def _section(self, start: bytes) -> None:
         mark = _exactly(self.source, 4)
         if mark not in (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"):
-            raise _broken(self.source, "a section header has no byte order mark")
+            raise _broken(self.source, "a section header has no valid byte-order magic")
         self.order = "<" if mark[0] == 0x4D else ">"
         self.interfaces = []
         body = self._body(self._unpack("I", start, 4)[0], 12)
@@ -176,7 +176,7 @@ class _PcapngFile:
         layout = "IIIII" if block_type == ENHANCED_PACKET else "HxxIIII"
         index, high, low, captured, length = self._unpack(layout, body, 0)
         if index >= len(self.interfaces):
-            raise _broken(self.source, f"a frame names interface {index}, which is not defined in the file")
+            raise _broken(self.source, f"a frame refers to interface {index}, which is not defined in the file")
         if captured > len(body) - 20:
             raise _broken(self.source, "a frame is longer than its block")
         interface = self.interfaces[index]

@@ -17,8 +17,8 @@ def token(context: typer.Context, *, as_json: Json = False) -> None:
     """Print the token of the daemon, for curl and other programs.
 
     If the option --token or the environment variable WAYPOST_TOKEN is set, the command prints that token. Otherwise,
-    the command prints the token of the daemon that this account runs at the address in --url. Root gets the token of a
-    daemon of any account.
+    the command prints the token of the daemon that this account runs at the address in --url. Root can
+    print the token of every daemon.
 
     \b
     curl -H "Authorization: Bearer $(waypost token)" http://127.0.0.1:8181/api/status
@@ -49,7 +49,9 @@ def open_(
     browser: Annotated[bool, typer.Option("--browser", help="Also open the link in the default browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print a link that logs a browser on to the daemon. The link works once, and expires after ten minutes.
+    """Print a link that opens the status page in a browser, without a login.
+
+    The link works once, and expires after ten minutes.
 
     \b
     waypost open

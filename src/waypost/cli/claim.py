@@ -30,7 +30,7 @@ def list_claims(
     idle: Annotated[bool, typer.Option("--idle", help="Also list claims without messages.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List claimed messages, with the claim, query and batch, and the remaining seconds of the lease.
+    """List claims on messages, with the query and batch of each claim and the remaining seconds of its lease.
 
     The column UNUSED S shows the seconds since the last request of the reader. The column HELD BY shows why messages
     stay claimed after the lease has expired.

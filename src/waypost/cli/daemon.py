@@ -199,7 +199,7 @@ def session(context: typer.Context) -> Iterator["Manager"]:
     except WaypostError as error:
         raise failure(error, hints) from None
     except UnicodeEncodeError as error:
-        raise WrongUsage(f"{excerpt(error.object)} is not UTF-8 text.", "encode names and texts in UTF-8.") from None
+        raise WrongUsage(f"{excerpt(error.object)} is not UTF-8 text.", "use UTF-8 for names and other text.") from None
 
 
 def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:

@@ -47,14 +47,15 @@ def demo(
             show_default=False,
         ),
     ] = None,
-    no_spark: Annotated[bool, typer.Option("--no-spark", help="Skip the part with Spark.")] = False,
+    no_spark: Annotated[bool, typer.Option("--no-spark", help="Do not create the Spark report.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run two queue managers on this computer for a few seconds, and show how they exchange messages.
+    """Run two queue managers on this computer, and show how they exchange messages.
 
     The demo shows a message that waits for a stopped queue manager, a transaction, an acknowledgment and a dead-letter
-    message. If Spark is installed, a Spark report then shows the outcome of all sent messages. Otherwise the last line
-    is the command that installs Spark. Nothing stays on disk, except the report with --report.
+    message. If Spark is installed, a Spark report then shows the outcome of all sent messages. Otherwise, the last
+    line of the output shows the command that installs Spark. At the end, the demo deletes all its files, except the
+    report that --report saves.
 
     \b
     waypost demo

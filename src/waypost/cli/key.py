@@ -82,7 +82,7 @@ def export(
     kind: Kind = "exchange",
     format: Annotated[  # noqa: A002, the name of the option
         Literal["pem", "mqdspublickeys"],
-        typer.Option(help="Format: PEM, or MQDSPUBLICKEYS (MS-MQMQ 2.2.2), which directories use."),
+        typer.Option(help="Format: PEM, or MQDSPUBLICKEYS as in a directory (MS-MQMQ 2.2.2)."),
     ] = "mqdspublickeys",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write. Default: standard output.")] = None,
     as_json: Json = False,
@@ -172,7 +172,7 @@ def trust(
         Literal["exchange", "signing"],
         typer.Option(
             help="Kind of the exported key. Exchange keys encrypt messages to that host. Signing keys verify packets "
-            "that the queue manager of that host has itself signed (sender type 2)."
+            "signed by the queue manager of that host (sender type 2)."
         ),
     ] = "exchange",
     listed: Annotated[bool, typer.Option("--list", help="List the pinned keys.")] = False,

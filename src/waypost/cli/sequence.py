@@ -217,7 +217,7 @@ def revoke(
     *,
     as_json: Json = False,
 ) -> None:
-    """Revoke the admission of an address. Acknowledgments that were already applied stay applied.
+    """Remove an address from the admitted addresses. Acknowledgments that were already applied stay applied.
 
     \b
     waypost sequence revoke 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7

@@ -30,8 +30,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="IP address on which to listen for messages (default: all addresses). A loopback address is also used "
-            "for HTTP.",
+            help="IP address on which to listen for messages (default: all addresses). If http.bind is not set, a "
+            "loopback address also applies to HTTP.",
         ),
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
@@ -54,15 +54,16 @@ def serve(
     with_hints: Annotated[
         bool,
         typer.Option(
-            "--hints", help="Write the address of the console and example commands to stderr, even without a terminal."
+            "--hints",
+            help="Write the address of the status page and example commands to stderr, even without a terminal.",
         ),
     ] = False,
 ) -> None:
     """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
 
     When the queue manager is ready, the command writes one line of JSON with the addresses to stdout. On a terminal, it
-    writes the address of the console and example commands instead. Port 0 means any free port. The log goes to stderr.
-    Every configuration key has a default. docs/config.md lists the keys.
+    writes the address of the status page and example commands instead. Port 0 means any free port. The log goes to
+    stderr. Every configuration key has a default. docs/config.md lists the keys.
     """
     given = {
         "store.path": data,

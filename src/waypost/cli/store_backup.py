@@ -31,15 +31,15 @@ def backup(
     *,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Back up this data folder on disk, with or without its daemon."),
+        typer.Option(metavar="FOLDER", help="Back up this data folder on disk, whether or not its daemon is running."),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             envvar="WAYPOST_CONFIG",
-            help="Configuration file of the queue manager in --data. The backup uses its keys store.max_size_gb and "
-            "store.reserve_mb.",
+            help="Configuration file for --data. The backup uses the keys store.max_size_gb and store.reserve_mb of "
+            "this file.",
         ),
     ] = None,
     as_json: Json = False,
@@ -110,10 +110,10 @@ def restore(
     """Create a data folder from a backup. The folder must be new or empty.
 
     You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
-    messages. With the same identity, the first start begins new outgoing sequences and sends the waiting messages. New
-    messages get ids far above the ids in the backup. The queue manager does not know which messages were received or
-    sent since the backup. With a new identity, the messages in outgoing queues are not sent. These messages go to the
-    dead-letter queues of the new queue manager.
+    messages. With the same identity, the queue manager begins new outgoing sequences at its first start, and sends the
+    waiting messages. New messages get ids far above the ids in the backup. The queue manager does not know which
+    messages were received or sent since the backup. With a new identity, the messages in outgoing queues are not sent.
+    These messages go to the dead-letter queues of the new queue manager.
 
     The whole backup is checked before anything is restored.
 

@@ -28,7 +28,7 @@ def verify(
     *,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Verify this data folder on disk, with or without its daemon."),
+        typer.Option(metavar="FOLDER", help="Verify this data folder on disk, whether or not its daemon is running."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -87,7 +87,9 @@ def _show(out: Output, report: "StoreReport") -> None:
 def salvage(
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="Damaged data folder. The command does not change it.", show_default=False),
+        typer.Argument(
+            metavar="DATA", help="Damaged data folder. The command does not change this folder.", show_default=False
+        ),
     ],
     new: Annotated[
         Path,
@@ -102,9 +104,9 @@ def salvage(
 
     The command reads the file page by page, and skips damaged pages and pages that refer to damaged pages. Stop the
     daemon of the folder first. The new folder contains the same queue manager, with the same GUID. From then on, start
-    a daemon for only one of the two folders. As after a restore, the outgoing transactional sequences start again. If
-    the list of free pages is lost, messages that were already received may reappear. The report counts these messages
-    by queue.
+    a daemon for only one of the two folders. At its first start, the queue manager begins new outgoing transactional
+    sequences, as after a restore. If the list of free pages is lost, messages that were already received may reappear.
+    The report counts these messages by queue.
 
     \b
     waypost store salvage /var/lib/waypost /var/lib/waypost-new
@@ -140,7 +142,7 @@ def forget_users(
     *,
     as_json: Json = False,
 ) -> None:
-    """Allow the daemon to start in a salvaged data folder without the users that were lost.
+    """Allow the daemon to start in a salvaged data folder, even if users were lost.
 
     If a salvage may have lost users, the daemon does not start in the new folder. If no user is left, the queue manager
     starts in single-user mode. Add the lost users again after the start.

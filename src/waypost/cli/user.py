@@ -186,7 +186,7 @@ def passwd(
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a user, with the certificates of the user and the keys of these certificates.
 
-    The tokens and sessions of the user end at once. Access lists keep the SID of the user.
+    The tokens and sessions of the user become invalid at once. Access lists keep the SID of the user.
     """
     with session(context) as manager:
         ask(f"Remove the user {name}, with all its tokens and certificates?", yes=yes)
@@ -221,7 +221,12 @@ def token(
         float | None, typer.Option(metavar="DAYS", help="Days until the token expires (default: never).")
     ] = None,
     revoke: Annotated[
-        str | None, typer.Option("--remove", metavar="ID", help="Remove the token with this id, or `all`.")
+        str | None,
+        typer.Option(
+            "--remove",
+            metavar="ID",
+            help="Remove the token with this id. The value `all` removes all tokens of the user.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

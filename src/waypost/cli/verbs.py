@@ -51,7 +51,7 @@ VERBS: Final = {
     "status": Verb("waypost.cli.status:status", "Show the status of the queue manager."),
     "explain": Verb("waypost.cli.status:explain", "Explain why a message is not delivered or received."),
     "doctor": Verb("waypost.cli.status:doctor", "Check the queue manager for problems."),
-    "open": Verb("waypost.cli.access:open_", "Print a link that logs a browser on."),
+    "open": Verb("waypost.cli.access:open_", "Print a link that opens the status page in a browser."),
     "token": Verb("waypost.cli.access:token", "Print the token of the daemon."),
     "demo": Verb("waypost.cli.demo:demo", "Run a demo with two queue managers, which takes about a minute."),
     "bench": Verb("waypost.cli.bench:bench", "Measure the throughput of the queue manager."),

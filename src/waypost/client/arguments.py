@@ -56,7 +56,7 @@ def texts(given: Texts) -> list[str]:
     """One text or several as a list."""
     found = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(each, str) for each in found):
-        raise InvalidParameter(f"a text or a list of texts is required, not {excerpt(given)}")
+        raise InvalidParameter(f"a string or a list of strings is required, not {excerpt(given)}")
     return found
 
 

@@ -68,8 +68,8 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=1 << 20,
             description="Disk space to keep free, in MiB. When less space is free, the daemon refuses new messages. "
-            "Receives, purges and acknowledgments continue. 0: a quarter of the size of the stored data, but at least "
-            "1 MiB, and at most 64 MiB or an eighth of the disk, whichever is less.",
+            "Receives, purges and acknowledgments continue. The value 0 means a quarter of the size of the stored "
+            "data, but at least 1 MiB and at most the smaller of 64 MiB and an eighth of the disk.",
         ),
     ] = 0.0
     backup_limit_s: Annotated[
@@ -86,7 +86,7 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=1_000_000,
             description="Maximum speed of a backup, in megabytes per second. The limit keeps the disk and the "
-            "processor available for other work. 0: no limit.",
+            "processor available for other work. The value 0 means no limit.",
         ),
     ] = 32.0
 
@@ -101,8 +101,10 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "addresses of the computer, so that other queue managers can reach this one."
         ),
     ] = ""
-    port: Annotated[Port, Meta(description="TCP port to listen on. 0: any free port.")] = SESSION_PORT
-    ping_port: Annotated[Port, Meta(description="UDP port to listen on for pings. 0: any free port.")] = PING_PORT
+    port: Annotated[Port, Meta(description="TCP port to listen on. The value 0 means any free port.")] = SESSION_PORT
+    ping_port: Annotated[
+        Port, Meta(description="UDP port to listen on for pings. The value 0 means any free port.")
+    ] = PING_PORT
     peer_port: Annotated[PeerPort, Meta(description="TCP port to connect to on other queue managers.")] = SESSION_PORT
     peer_ping_port: Annotated[PeerPort, Meta(description="UDP port on other queue managers to send pings to.")] = (
         PING_PORT
@@ -167,8 +169,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     connect_timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Maximum time to connect, in seconds. TCP retries after 1, 3, 7 and 15 seconds. With a short "
-            "time limit, the daemon notices sooner that a host is available again."
+            description="Maximum time to connect, in seconds. TCP repeats its request after 1, 3, 7 and 15 seconds. "
+            "With a short time limit, the daemon notices sooner that a host is available again."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
@@ -178,7 +180,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     duplicate_history_size: Annotated[
         Count,
         Meta(
-            description="Number of messages to remember for each address (each IPv6 /64 network), to detect "
+            description="Number of messages to remember for each IPv4 address or IPv6 /64 network, to detect "
             "duplicates. For a relay, the number is 10 times as large."
         ),
     ] = _TRANSFER.duplicate_history_size
@@ -197,13 +199,13 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 4096
     max_connections_per_peer: Annotated[
-        Count, Meta(description="Maximum number of connections from each address (each IPv6 /64 network).")
+        Count, Meta(description="Maximum number of connections from each IPv4 address or IPv6 /64 network.")
     ] = 256
     refusals_per_minute: Annotated[
         Count,
         Meta(
-            description="Maximum number of connections from one address that may end because of a protocol error, "
-            "per minute. Above this limit, the daemon refuses new connections from the address for a while."
+            description="Maximum number of protocol errors per minute from one IPv4 address or IPv6 /64 network. "
+            "Above this limit, the daemon refuses new connections from the address for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
@@ -217,7 +219,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     new_sequences_at_once: Annotated[
         Count,
         Meta(
-            description="Maximum number of new transactional sequences that one address (one IPv6 /64 network) may "
+            description="Maximum number of new transactional sequences that one IPv4 address or IPv6 /64 network may "
             "begin in one burst. Messages beyond the limit stay at their sender, and the sender retries. `waypost "
             "doctor` lists the address."
         ),
@@ -244,8 +246,9 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="Additional addresses from which to accept acknowledgments of transactional messages, such "
             "as addresses of queue managers behind NAT. `GUID=ADDRESS`: an address of one queue manager. `ADDRESS`: "
-            "an address of any queue manager. Addresses that the daemon has connected to, and addresses that the "
-            "host name resolves to, are always accepted. `waypost sequence admit` adds an address without a restart."
+            "an address of any queue manager. The daemon always accepts an address to which it has connected, or to "
+            "which the host name of the destination resolves. `waypost sequence admit` adds an address without a "
+            "restart."
         ),
     ] = ()
     is_routing_server: Annotated[bool, Meta(description="Act as a routing server (MS-MQBR).")] = (
@@ -301,9 +304,10 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
             "next hop of a route. When a route changes, list its old next hop until all messages that took this route "
-            "have their final acknowledgments. For a GUID, the daemon accepts the addresses to which it has connected, "
-            "the addresses in the route or the directory, and the addresses that an operator has admitted. A relay "
-            "carries messages of many senders, so the daemon remembers more messages of a relay to detect duplicates."
+            "have their final acknowledgments. For a queue manager that is listed by GUID, the daemon accepts the "
+            "addresses to which it has connected, the addresses in the route or the directory, and the addresses that "
+            "an operator has added with `waypost sequence admit`. A relay carries messages of many senders, so the "
+            "daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()
 
@@ -315,7 +319,7 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
             description="Quota for all messages together, in kilobytes. Not set: the quota stays unchanged, and a "
-            f"new queue manager starts with a quota of 1048576. {UNLIMITED}: no quota."
+            f"new queue manager starts with a quota of 1048576. The value {UNLIMITED} means no quota."
         ),
     ] = None
 
@@ -324,14 +328,14 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             gt=0,
             le=1,
-            description="Maximum share of the machine quota for messages from one address (one IPv6 /64 network). "
-            "The limit does not apply to programs on this computer. 1: no limit.",
+            description="Maximum share of the machine quota for messages from one IPv4 address or IPv6 /64 network. "
+            "The limit does not apply to programs on this computer. The value 1 means no limit.",
         ),
     ] = 0.9
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """Log, with one event per line on standard error."""
+    """Log on standard error, with one event per line."""
 
     format: Annotated[
         Literal["auto", "text", "json"],
@@ -366,7 +370,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     epm_port: Annotated[Port, Meta(description="TCP port of the endpoint mapper. Clients expect 135.")] = MAPPER_PORT
     max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
     max_connections_per_peer: Annotated[
-        int, Meta(ge=1, description="Maximum number of connections from each address (each IPv6 /64 network).")
+        int, Meta(ge=1, description="Maximum number of connections from each IPv4 address or IPv6 /64 network.")
     ] = 1000
     refusals_per_minute: Annotated[
         int,
@@ -412,8 +416,8 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="File with users that may authenticate with NTLM. Each line has the form "
-            "`DOMAIN:user:password`. The daemon imports the file into the user store once, at the first start at "
-            "which the file contains users."
+            "`DOMAIN:user:password`. The daemon imports the file into the user store only once, when the daemon first "
+            "starts with users in the file."
         ),
     ] = ""
     kerberos: Annotated[
@@ -452,25 +456,29 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     rpc_port: Annotated[
         Port,
         Meta(
-            description="TCP port of RemoteRead on other hosts. 0: the port that the endpoint mapper of the host "
-            "returns, or 2103 if the endpoint mapper does not answer."
+            description="TCP port of RemoteRead on other hosts. The value 0 means the port that the endpoint mapper "
+            "of the host returns, or 2103 if the endpoint mapper does not answer."
         ),
     ] = 0
     qm2qm_port: Annotated[
         Port,
         Meta(
-            description="TCP port of qm2qm on hosts that support only the older interface. 0: the port that the "
-            "endpoint mapper of the host returns, or 2105 if the endpoint mapper does not answer."
+            description="TCP port of qm2qm on hosts that support only the older interface. The value 0 means the port "
+            "that the endpoint mapper of the host returns, or 2105 if the endpoint mapper does not answer."
         ),
     ] = 0
     epm_port: Annotated[
-        Port, Meta(description="TCP port of the endpoint mapper on other hosts. 0: do not use the endpoint mapper.")
+        Port,
+        Meta(
+            description="TCP port of the endpoint mapper on other hosts. With the value 0, the daemon does not use the "
+            "endpoint mapper."
+        ),
     ] = MAPPER_PORT
     timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Time limit for a connection to a host, and for the answer to a call that does not wait for "
-            "a message, in seconds."
+            description="Time limit, in seconds, for a connection to a host and for the answer to a call that does not "
+            "wait for a message."
         ),
     ] = 10.0
 

@@ -21,7 +21,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
             "loopback address requires a token, and also TLS or `allow_insecure`."
         ),
     ] = ""
-    port: Annotated[Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
+    port: Annotated[Port, Meta(description="TCP port to listen on. The value 0 means any free port.")] = HTTP_PORT
     access: Annotated[
         Literal["token", "open"],
         Meta(
@@ -80,8 +80,8 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     max_connections_per_peer: Annotated[
         Count,
         Meta(
-            description="Maximum number of connections without the token from one address (one IPv6 /64 network). A "
+            description="Maximum number of connections without the token from one IPv4 address or IPv6 /64 network. A "
             "further connection replaces the connection that has been idle longest. If no connection is idle, the "
-            "new connection closes."
+            "daemon closes the new connection."
         ),
     ] = 256

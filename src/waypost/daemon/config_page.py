@@ -25,8 +25,8 @@ four places. If several places set the same key, the last place in this list tak
 In environment variables and with `--set`, separate the items of a list with commas, for example
 `--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error. The error message suggests the most similar key.
 
-In the tables, a description such as `VALUE: MEANING` explains one value of a key. `Empty:` stands before the meaning of
-an empty value, and `Not set:` before the meaning of a missing key.
+In the tables, a description such as `VALUE: MEANING` explains one value of a key. `Empty:` introduces the meaning of an
+empty value, and `Not set:` introduces the meaning of a missing key.
 
 This page is generated from the code (src/waypost/daemon/config.py). The default times in `[transfer]` are the same as
 on Windows. [Remote read](remote-read.md) explains the sections `[rpc]` and `[remote]`.

@@ -9,7 +9,7 @@ from waypost.drive.keys.settings import DEFAULT_BITS
 
 
 class Security(Struct, frozen=True, forbid_unknown_fields=True):
-    """Rights on queues and on this computer, keys, and signed and encrypted messages."""
+    """Keys, signed and encrypted messages, and rights on queues and on this computer."""
 
     new_queues: Annotated[
         Literal["closed", "msmq"],
@@ -50,7 +50,7 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     min_signature: Annotated[
         Literal["msmq10", "msmq20"],
         Meta(
-            description="Oldest version of signatures that the daemon accepts. A signature of MSMQ 1.0 does not "
+            description="Oldest signature version that the daemon accepts. A signature of MSMQ 1.0 does not "
             "cover the destination, so an attacker can send the signed message to another queue."
         ),
     ] = "msmq10"

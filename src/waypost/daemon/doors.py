@@ -107,7 +107,7 @@ def _token(path: Path) -> str:
         pass
     except OSError as error:
         raise ConfigError(
-            f"Cannot write {path}: {reason(error)}.", "make this account the owner of the data folder."
+            f"Cannot write {path}: {reason(error)}.", "make the account of the daemon the owner of the data folder."
         ) from None
     try:
         seen = path.stat()
@@ -119,7 +119,9 @@ def _token(path: Path) -> str:
         with path.open(encoding="ascii") as file:
             token = file.read(_MAX_TOKEN).strip()
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {reason(error)}.", "make this account the owner of the file.") from None
+        raise ConfigError(
+            f"Cannot read {path}: {reason(error)}.", "make the account of the daemon the owner of the file."
+        ) from None
     except UnicodeError:
         token = ""
     if not token or not token.isprintable():

@@ -94,7 +94,7 @@ class Query(Generic[T]):
         check_attributes(self.object_type, (each.attribute for each in self.filters))
         check_attributes(self.object_type, self.attribute_list or ())
         if self.attribute_sort_order and len(self.attribute_sort_order) != len(self.attribute_list or ()):
-            raise InvalidParameter("a sort order must contain one value for each attribute of the list")
+            raise InvalidParameter("attribute_sort_order must contain one value for each attribute in attribute_list")
 
     @property
     def identifier(self) -> bytes | None:

@@ -98,7 +98,9 @@ _TRANSFER: Final = {
     "sequences_refused": (
         "Transactional messages that were temporarily refused because their sequence was not accepted."
     ),
-    "sequence_ends_forgotten": "Deleted records of ended sequences that an address could still repeat.",
+    "sequence_ends_forgotten": (
+        "Records of ended sequences that were deleted although an address could still start these sequences again."
+    ),
     "messages_resent": "Messages sent again because no acknowledgment arrived.",
     "messages_forwarded": "Messages forwarded to another computer.",
     "messages_returned": "Messages of this computer that came back because of a wrong route.",
@@ -308,8 +310,8 @@ class _Live(Collector):
             yield make(f"waypost_transfer_{name}", text, getattr(statistics, name))
         yield _gauge(
             "waypost_transfer_transactional_acks_kept",
-            "Acknowledgments from unknown addresses. An operator must admit or ignore each of these addresses, which "
-            "`waypost doctor` lists.",
+            "Acknowledgments from unknown addresses. `waypost doctor` lists these addresses. An operator must admit or "
+            "ignore each address.",
             len(self._service.node.kept_acks),
         )
         yield from self._acks()
@@ -319,7 +321,7 @@ class _Live(Collector):
         if network is not None:
             refused = CounterMetricFamily(
                 "waypost_messages_refused",
-                "Messages refused on arrival. The label `reason` shows the reason.",
+                "Messages refused on arrival. The label `reason` shows why a message was refused.",
                 labels=("reason",),
             )
             for reason in Reason:

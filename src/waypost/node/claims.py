@@ -101,7 +101,7 @@ class Claims:
         key = queue.number, wish.claim
         _check_name("driver", wish.driver)
         if not isfinite(wish.started) or not isfinite(wish.asked):
-            raise InvalidParameter("started and asked must be numbers of seconds")
+            raise InvalidParameter("`started` and `asked` must be finite numbers of seconds")
         claim = self._claims.get(key) or self._new(wish.claim, DEFAULT_CLAIM_LEASE_S, now)
         if claim.is_lost or claim.driver != wish.driver or wish.started >= claim.asked or not claim.term:
             if wish.is_new and claim.query and (claim.settled or self._is_heard(key, claim, now)):
@@ -486,7 +486,7 @@ def _check_term(name: str, claim: ClaimRecord, term: int) -> None:
         )
     raise ClaimTaken(
         f"a newer run of the reader has taken over the claim {name}, with the term {claim.term}; stop this "
-        f"reader, which has the term {term}: only one program can use a checkpoint"
+        f"reader, which has the term {term}, because only one program can use a checkpoint"
     )
 
 

@@ -51,7 +51,7 @@ def message_of(value: bytes, lookup_id: int) -> Message:
     try:
         check_message(message)
     except DecodeError as error:
-        raise StoreDamaged(f"cannot decode the packet of a message of the store: {error}") from error
+        raise StoreDamaged(f"cannot decode the packet of a message in the store: {error}") from error
     return message
 
 
@@ -112,7 +112,7 @@ def _add_details(message: Message, details: MessageDetails) -> None:
         try:
             message.transaction_status_queue_format_name = FormatName.parse(details.transaction_status_queue)
         except IllegalFormatName:
-            raise StoreDamaged("a message of the store names an invalid queue") from None
+            raise StoreDamaged("a message in the store refers to an invalid queue") from None
     if details.origin_queue_manager is not None:
         message.origin = _origin(details.origin_queue_manager, details.origin_address, details.origin_scope)
 
@@ -126,5 +126,5 @@ def _origin(queue_manager: bytes, address: bytes, scope: int) -> Origin:
 def _level(number: int) -> AuthenticationLevel:
     level = _LEVELS.get(number)
     if level is None:
-        raise StoreDamaged(f"a message of the store has the unknown authentication level {number}")
+        raise StoreDamaged(f"a message in the store has authentication level {number}, which is unknown")
     return level

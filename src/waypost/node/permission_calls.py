@@ -116,7 +116,7 @@ class PermissionCalls:
         check_rights(given, QueueAccess.MQSEC_QUEUE_GENERIC_ALL)
         if given.dacl is None:
             if given.owner is None:
-                raise IllegalSecurityDescriptor("the SDDL must contain a list D: or an owner O:")
+                raise IllegalSecurityDescriptor("the SDDL must contain an access list (D:) or an owner (O:)")
             return replace(before, owner=given.owner)
         return replace(given, owner=given.owner or before.owner, sacl=given.sacl or before.sacl)
 

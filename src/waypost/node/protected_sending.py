@@ -234,7 +234,7 @@ def apply_request(message: Message, request: ProtectionRequest, call: Call) -> N
     """Write the attributes of a message that is to be protected."""
     if request.level is not AuthenticationLevel.NONE:
         if call.caller.is_anonymous:
-            raise AccessDenied("an anonymous caller cannot sign: log on")
+            raise AccessDenied("an anonymous caller cannot sign a message; log in first")
         message.sender_identifier = call.caller.sid.encode()
         message.sender_identifier_type = SenderIdentifierType.SID
         message.hash_algorithm = request.hash

@@ -61,8 +61,8 @@ class Removals:
                 raise _gone(queue, lookup_id)
             if state is not PositionState.AVAILABLE:
                 raise SharingViolation(
-                    f"another reader holds the message {lookup_id} of {queue}, so nothing is committed or removed; "
-                    "try again when that reader has finished"
+                    f"another reader has locked the message {lookup_id} of {queue}, so nothing is committed or "
+                    "removed; try again when that reader has finished"
                 )
         messages = self.node.manager.positions.find_all(queue, given.lookup_ids)
         if len(messages) < len(given.lookup_ids):
@@ -80,7 +80,7 @@ def _gone(queue: Queue, lookup_id: int) -> MessageNotFound:
 def _check_once(found: Sequence[tuple[Queue, Sequence[Message]]], count: int) -> None:
     """Raise InvalidParameter if a message is named twice: a queue has several names."""
     if len({(queue.number, message.lookup_identifier) for queue, messages in found for message in messages}) < count:
-        raise InvalidParameter("a commit must list each message to remove only once")
+        raise InvalidParameter("a commit must not remove the same message twice")
 
 
 def digest_of_removals(removes: Sequence[MessagesToRemove]) -> list[bytes]:

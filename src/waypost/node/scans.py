@@ -60,7 +60,8 @@ def check_count(reader: Reader, table: Table, found: int) -> None:
     """Raise StoreDamaged for an unreachable record, so that it does not pass for one that never existed."""
     counted = reader.count(table)
     if counted != found:
-        raise StoreDamaged(f"the table {table.name.lower()} of the store counts {counted} records, but has {found}")
+        name = table.name.lower()
+        raise StoreDamaged(f"the store counts {counted} records in the table {name}, but {found} were found")
 
 
 def keys(reader: Reader, table: Table, start: bytes = b"", stop: bytes | None = None) -> Iterator[bytes]:

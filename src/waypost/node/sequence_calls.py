@@ -104,7 +104,8 @@ class SequenceCalls:
         guid, address = _queue_manager(operation.guid), _host(operation.address)
         if guid == node.manager.identity.identifier:
             raise InvalidParameter(
-                f"{guid_text(guid)} is this queue manager; specify the queue manager that acknowledges its messages"
+                f"{guid_text(guid)} is this queue manager; specify the other queue manager, which sends the "
+                "acknowledgments"
             )
         with node.kernel.operation(call.now):
             node.destinations.admit(guid, address, call.now)

@@ -271,7 +271,7 @@ class StagedDelivery:
             if at < len(run.packets):
                 return run, at
             at -= len(run.packets)
-        raise AssertionError("a frame that is delivered is not the next one")
+        raise AssertionError("all messages of the next frame are already delivered")
 
     def _read(self, identifier: bytes, number: int) -> FrameRecord:
         key = keys.frame_key(identifier, number)

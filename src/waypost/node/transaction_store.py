@@ -55,7 +55,8 @@ def _reason(stored: OperationRecord) -> MessageClass:
     try:
         return MessageClass(stored.dequeue_reason)
     except ValueError:
-        raise StoreDamaged("a transaction of the store has an operation without a reason") from None
+        reason = stored.dequeue_reason
+        raise StoreDamaged(f"a transaction in the store has an operation with the unknown reason {reason}") from None
 
 
 def _target(stored: OperationRecord, queue: Queue, queues: Mapping[int, Queue]) -> Queue | None:

@@ -324,8 +324,8 @@ class Users:
 def _check_name(name: str, what: str) -> None:
     if not 0 < len(name) <= MAX_USER_NAME or not _NAME.fullmatch(name) or name != name.strip():
         raise InvalidParameter(
-            f"invalid name {excerpt(name)} of a {what}: use up to {MAX_USER_NAME} letters, digits, '.', '_', '-', '@', "
-            "'$', '\\' and spaces, and begin with a letter or digit"
+            f"invalid name {excerpt(name)} for a {what}: use up to {MAX_USER_NAME} letters, digits, '.', '_', '-', "
+            "'@', '$', '\\' and spaces, and begin with a letter or digit"
         )
     if name.lower() in _RESERVED or _sid(name) is not None:
         raise InvalidParameter(f"the name {excerpt(name)} is reserved; choose another name for the {what}")

@@ -109,7 +109,8 @@ class Header:
         try:
             header.ptype = PacketType(header.ptype)
         except ValueError:
-            raise DecodeError(HEADER, "PTYPE", at + 2, f"{header.ptype} is not a PDU of a connection") from None
+            reason = f"{header.ptype} is not the type of a connection-oriented PDU"
+            raise DecodeError(HEADER, "PTYPE", at + 2, reason) from None
         return header, at + HEADER_SIZE
 
     def _check_lengths(self, at: int) -> None:

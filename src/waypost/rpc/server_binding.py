@@ -125,7 +125,7 @@ class ServerBinding:
     def alter_context(self, fragment: Fragment, association: Association) -> Fragment:
         """The answer to an alter_context; AuthenticationFailed if its token is wrong, or one before it was."""
         if self._has_failed:
-            raise AuthenticationFailed("the authentication of this client failed before")
+            raise AuthenticationFailed("an earlier authentication of this client failed")
         results = self.presentation.negotiate(AlterContext.decode(fragment).contexts)
         response = AlterContextResponse(self.max_xmit_frag, self._max_recv_frag, association.group_id, b"", results)
         return self._accept(fragment, response)

@@ -79,7 +79,10 @@ class SecurityContexts:
         if context is None:
             raise UnknownAuthType(f"the auth_type {trailer.auth_type} is not offered")
         if level is None or level is AuthLevel.NONE or len(self._by_id) >= MAX_RPC_SECURITY_CONTEXTS:
-            raise AuthenticationFailed(f"no security context of auth_level {trailer.auth_level} can start")
+            raise AuthenticationFailed(
+                f"the auth_level {trailer.auth_level} is not supported, or the connection already has "
+                f"{MAX_RPC_SECURITY_CONTEXTS} security contexts"
+            )
         self._by_id[trailer.auth_context_id] = Protection(context, level, trailer.auth_context_id, self.signs_headers)
 
     def _accept(self, auth_type: int) -> SecurityContext | None:

@@ -40,5 +40,5 @@ def public_key_of(certificate: bytes, key_type: KeyType) -> PublicKeyBlob:
         raise DecodeError(SECTION, "SenderCert", 0, "must have an RSA key")
     numbers = key.public_numbers()
     if numbers.e >> 32 or key.key_size > 8 * MAX_RSA_MODULUS:
-        raise DecodeError(SECTION, "SenderCert", 0, "the RSA key does not fit into the layout")
+        raise DecodeError(SECTION, "SenderCert", 0, "the modulus or the exponent of the RSA key is too large")
     return PublicKeyBlob.from_numbers(key_type, numbers.e, numbers.n)

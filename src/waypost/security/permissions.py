@@ -100,7 +100,7 @@ def mask_of(words: Iterable[str]) -> int:
         else:
             raise InvalidParameter(f"{word[:60]!r} is not a right; use {', '.join(WORDS)}")
     if not mask:
-        raise InvalidParameter(f"no right is given; use {', '.join(WORDS)}")
+        raise InvalidParameter(f"specify at least one right: {', '.join(WORDS)}")
     return mask
 
 

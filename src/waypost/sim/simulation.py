@@ -108,10 +108,10 @@ class Simulation(ABC, Generic[H]):
                 if not stuck:
                     break
                 if self.time > end or not self._events:
-                    raise Violation(f"healing does not end: {stuck}")
+                    raise Violation(f"the simulation does not finish after the last fault: {stuck}")
             self.step()
         else:
-            raise Violation(f"healing does not end: {self._stuck()}")
+            raise Violation(f"the simulation does not finish after the last fault: {self._stuck()}")
         self._check_healed()
 
     def step(self) -> None:

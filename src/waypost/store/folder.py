@@ -106,8 +106,12 @@ def _taken(folder: Path, lock: int) -> int:
             if holder == str(os.getpid())
             else ""
         )
-        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}")
+        raise StoreInUse(f"{folder} is in use by {_process(holder)}{advice}")
     return lock
+
+
+def _process(holder: str) -> str:
+    return f"process {holder}" if holder else "an unknown process"
 
 
 def lock_backup(folder: Path) -> int:
@@ -116,7 +120,7 @@ def lock_backup(folder: Path) -> int:
     holder = _holder_unless_free(lock)
     if holder is not None:
         os.close(lock)
-        raise BackupUnderWay(f"a backup of {folder} is in progress in process {holder or 'unknown'}")
+        raise BackupUnderWay(f"a backup of {folder} is in progress in {_process(holder)}")
     write_holder(lock)
     return lock
 

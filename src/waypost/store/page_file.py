@@ -86,7 +86,7 @@ class PageFile:
         try:
             meta = decode_meta(1, self._pread(META_SIZE, self.page_size))
             if meta.page_size != self.page_size:
-                raise PageDamaged(1, f"has pages of {meta.page_size} bytes")
+                raise PageDamaged(1, f"contains the wrong page size {meta.page_size}")
             self.metas[1] = meta
         except PageDamaged as error:
             self.damaged_metas.append(error)

@@ -113,8 +113,8 @@ def _copy(
                 progress(done + copied, total)
             if copied != counts[table]:
                 raise StoreDamaged(
-                    f"{path.parent} is damaged: its table {table.name.lower()} counts {counts[table]} records, but "
-                    f"only {copied} could be copied"
+                    f"{path.parent} is damaged: its table {table.name.lower()} should have {counts[table]} records, "
+                    f"but only {copied} could be copied"
                 )
             done += copied
         env.sync(True)

@@ -239,7 +239,7 @@ class Walker:
                 raise PageDamaged(node.at, "is after the last page")
             pages = run_pages(node.at, self._source.read(node.at, HEADER_SIZE), needed)
             if node.at + pages > self._end:
-                raise PageDamaged(node.at, "is the start of more overflow pages than the file has")
+                raise PageDamaged(node.at, "needs more overflow pages than the file has")
             for number in range(node.at, node.at + pages):
                 self._use(tree, number)
             tree.overflow += pages
@@ -275,14 +275,13 @@ class Walker:
 
     def _set_free(self, number: int, listed: int) -> None:
         if not FIRST_PAGE <= number <= self._meta.last_page:
-            raise PageDamaged(listed, f"lists page {number} as free, which is after the last page")
+            raise PageDamaged(listed, f"lists page {number} as free, but the store has no data page with this number")
         if number >= self._source.count:
             self._behind.add(number)
             return
         if self._pages[number]:
-            raise PageDamaged(
-                listed, f"lists page {number} as free, which is {('', 'in use', 'free already')[self._pages[number]]}"
-            )
+            fault = "in use" if self._pages[number] == USED else "already listed as free"
+            raise PageDamaged(listed, f"lists page {number} as free, but the page is {fault}")
         self._pages[number] = FREE
 
     def _hole(self, tree: _Tree, error: PageDamaged, low: Any, high: Any) -> None:

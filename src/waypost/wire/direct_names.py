@@ -47,9 +47,7 @@ def cut_protocol(text: str, at: int) -> tuple[Protocol, int]:
     word, colon, _ = text.partition(":")
     protocol = next((known for known in Protocol if known.value.lower() == word.lower()), None)
     if protocol is None or not colon:
-        raise IllegalFormatName(
-            SECTION, "Protocol", at, f"{word[:60]!r} must be TCP, OS, HTTP, HTTPS or IPX with a colon"
-        )
+        raise IllegalFormatName(SECTION, "Protocol", at, f"{word[:60]!r} must be TCP:, OS:, HTTP:, HTTPS: or IPX:")
     return protocol, len(word) + 1
 
 

@@ -174,7 +174,7 @@ class DirectFormatName(FormatName):
 
     def destination(self) -> Destination:
         if self.protocol is Protocol.IPX:
-            raise UnsupportedFormatName(f"{self} names a host over IPX, which Waypost does not support")
+            raise UnsupportedFormatName(f"{self} contains an IPX address, which Waypost does not support")
         return Destination(self.address, NULL_GUID)
 
 
@@ -277,7 +277,8 @@ def _parse_single(text: str, at: int) -> FormatName:
     keyword, equals, value = text.partition("=")
     parser = _PARSERS.get(keyword.lower())
     if parser is None or not equals:
-        raise IllegalFormatName("MS-MQMQ 2.1", "FormatName", at, f"{text[:60]!r} does not start a format name")
+        reason = f"{text[:60]!r} does not begin with the type of a format name, such as DIRECT= or PRIVATE="
+        raise IllegalFormatName("MS-MQMQ 2.1", "FormatName", at, reason)
     return parser(value, at + len(keyword) + 1)
 
 

@@ -79,7 +79,7 @@ class UnicodeString:
     def write(self, writer: NdrWriter, field: str) -> None:
         data = b"" if self.buffer is None else utf_16_le_encode(self.buffer, "surrogatepass")[0]
         if len(data) > self.maximum_length:
-            raise EncodeError(UNICODE_STRING, field, f"{len(data)} bytes do not fit into {self.maximum_length}")
+            raise EncodeError(UNICODE_STRING, field, f"{len(data)} bytes do not fit into {self.maximum_length} bytes")
         writer.u16(len(data), field)
         writer.u16(self.maximum_length, field)
         writer.pointer(None if self.buffer is None else partial(self._write_buffer, writer, data, field))
@@ -337,7 +337,8 @@ def _object_end(data: bytes) -> int:
     version, endianness, header_length, _, length, _ = HEADERS.unpack_from(data)
     end: int = HEADERS.size + length
     if version != VERSION or header_length != COMMON_HEADER_LENGTH:
-        raise DecodeError(STREAM_HEADER, "Version", 0, f"must be 1 with a header of 8 bytes, not {version}")
+        reason = f"Version and CommonHeaderLength must be 1 and 8, not {version} and {header_length}"
+        raise DecodeError(STREAM_HEADER, "Version", 0, reason)
     if endianness != LITTLE_ENDIAN:
         raise DecodeError(STREAM_HEADER, "Endianness", 1, f"must be little-endian, 0x10, not 0x{endianness:02X}")
     left = len(data) - HEADERS.size

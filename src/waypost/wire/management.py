@@ -220,7 +220,8 @@ def next_hop_text(hop: NextHop) -> str:
 def ds_server_text(name: str) -> str:
     """MS-MQMQ 2.3.11.3: the name behind two backslashes."""
     if not name or "," in name or "\0" in name:
-        raise EncodeError("MS-MQMQ 2.3.11.3", "PROPID_MGMT_MSMQ_DSSERVER", "the name is empty, or has a comma or null")
+        reason = "the name is empty, or contains a comma or a null character"
+        raise EncodeError("MS-MQMQ 2.3.11.3", "PROPID_MGMT_MSMQ_DSSERVER", reason)
     return f"\\\\{name}"
 
 

@@ -59,7 +59,8 @@ _MEANINGS: Final = {
     MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED: "the message went through too many queue managers",
     MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE: "the message has no valid signature",
     MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION: (
-        "the destination could not decrypt the message, or its queue requires or excludes encryption"
+        "the destination could not decrypt the message, or its queue accepts only encrypted (or only unencrypted) "
+        "messages"
     ),
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q: "a transactional message arrived at a nontransactional queue",
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG: "a nontransactional message arrived at a transactional queue",

@@ -46,7 +46,7 @@ def check_originated(message: UserMessage) -> None:
 def _check_base(message: UserMessage) -> None:
     flags = message.base.flags
     if flags & ~_BASE_DEFINED:
-        raise _base_flags("IN or a reserved bit is set")
+        raise _base_flags("the bit IN or a reserved bit is set")
     if flags & base_header.PR and message.transaction is not None:
         raise _base_flags("PR must be 0, because the message is transactional")
     if flags & base_header.TR and message.debug is None:
@@ -59,7 +59,7 @@ def _check_user(message: UserMessage) -> None:
     if flags & _USER_RESERVED:
         raise _user_flags("a reserved bit is set")
     if flags & user_header.AH or message.srmp_envelope is not None or message.compound_message is not None:
-        raise _user_flags("AH is only for messages to a remote reader")
+        raise _user_flags("AH is allowed only in messages to a remote reader")
     if user.hop_count > MAX_HOP_COUNT:
         raise _user_flags("RC must be at most 29")
     if user.delivery > user_header.RECOVERABLE:
@@ -97,7 +97,7 @@ def _check_transaction(transaction: TransactionHeader) -> None:
 
 def _check_security(security: SecurityHeader) -> None:
     if security.flags & (security_header.AU | security_header.AS | security_header.X):
-        raise EncodeError(security_header.SECTION, "Flags", "AU, AS or a reserved bit is set")
+        raise EncodeError(security_header.SECTION, "Flags", "the bit AU, the bit AS or a reserved bit is set")
     if not (
         security.security_id
         or security.encryption_key

@@ -321,7 +321,9 @@ def check_message_label(label: str) -> None:
     """MS-MQMQ 2.4: the label of a message, whose terminating null counts, has at most MQ_MAX_MSG_LABEL_LEN units."""
     units = utf16_units(label) + 1
     if units > MAX_LABEL_LENGTH:
-        raise LabelTooLong(f"the label must have at most {MAX_LABEL_LENGTH} UTF-16 units with its null, not {units}")
+        raise LabelTooLong(
+            f"the label must have at most {MAX_LABEL_LENGTH} UTF-16 units including the null, not {units}"
+        )
 
 
 def quota_bytes(kilobytes: int) -> int | None:

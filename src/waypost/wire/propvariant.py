@@ -181,7 +181,8 @@ class PropVariant:
                 writer.u32(len(value), "cElems")
                 writer.pointer(partial(self._write_elements, writer, value, depth) if value else None)
             case value:
-                raise EncodeError(SECTION, "vt", f"0x{self.vt:04X} cannot hold a {type(value).__name__}")
+                kind = type(value).__name__
+                raise EncodeError(SECTION, "vt", f"the type 0x{self.vt:04X} does not accept a value of type {kind}")
 
     def _write_elements(self, writer: NdrWriter, elements: Sequence[Element], depth: int) -> None:
         if depth == MAX_PROPVARIANT_DEPTH and self.vt == VARIANT_VECTOR:
@@ -200,7 +201,9 @@ class PropVariant:
                 case PropVariant() if self.vt == VARIANT_VECTOR:
                     element.write(writer, depth + 1)
                 case _:
-                    raise EncodeError(COUNTED_ARRAY, "pElems", f"0x{self.vt:04X} cannot hold {type(element).__name__}")
+                    kind = type(element).__name__
+                    reason = f"the type 0x{self.vt:04X} does not accept an element of type {kind}"
+                    raise EncodeError(COUNTED_ARRAY, "pElems", reason)
 
 
 def _read_bool(reader: NdrReader) -> bool:

@@ -300,7 +300,7 @@ class _Reader:
         except ValueError:
             raise self._error("ace-rights", f"{text[:40]!r} is not a number", start) from None
         if mask >> 32:
-            raise self._error("ace-rights", f"must fit into 32 bits, not {text}", start)
+            raise self._error("ace-rights", f"{text} does not fit into 32 bits", start)
         return mask
 
     def _guid(self, field: str, kind: str) -> bytes | None:

@@ -58,11 +58,11 @@ class Sid:
         """The reverse of str(): S-1-5-32-544."""
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise DecodeError(TEXT, "SID", 0, f"must be S-1- and one to 16 numbers, not {text[:60]!r}")
+            raise DecodeError(TEXT, "SID", 0, f"must be S-1- followed by 1 to 16 numbers, not {text[:60]!r}")
         hexadecimal, decimal, rest = match.groups()
         sub_authority = tuple(map(int, rest.split("-")[1:]))
         if any(number >> 32 for number in sub_authority):
-            raise DecodeError(TEXT, "SubAuthority", 0, f"{text!r} has a number above 4294967295")
+            raise DecodeError(TEXT, "SubAuthority", 0, f"{text!r} contains a number above 4294967295")
         return cls(int(hexadecimal, 16) if hexadecimal else int(decimal), sub_authority)
 
     def __str__(self) -> str:

@@ -104,13 +104,13 @@ class CompoundMessageHeader:
         if after > len(buf):
             raise cut_short(COMPOUND_SECTION, "Data", start, len(buf))
         if msg_body_offset + msg_body_size > http_body_size:
-            raise DecodeError(COMPOUND_SECTION, "MsgBodySize", at + 8, "the message body ends after Data")
+            raise DecodeError(COMPOUND_SECTION, "MsgBodySize", at + 8, "the message body extends beyond Data")
         return cls(header_id, reserved, msg_body_size, msg_body_offset, buf[start:end], buf[end:after]), after
 
     def encode(self) -> bytes:
         size = len(self.data)
         if self.msg_body_offset + self.msg_body_size > size:
-            raise EncodeError(COMPOUND_SECTION, "MsgBodySize", "the message body ends after Data")
+            raise EncodeError(COMPOUND_SECTION, "MsgBodySize", "the message body extends beyond Data")
         fixed = COMPOUND_LAYOUT.pack(self.header_id, self.reserved, size, self.msg_body_size, self.msg_body_offset)
         return fixed + self.data + padding_for(size, self.padding)
 

@@ -173,7 +173,7 @@ def _check_flags(base_flags: int, user_flags: int) -> None:
         raise DecodeError(base_header.SECTION, "Flags", 2, "TR is set without DH")
     if not user_flags & user_header.MP:
         raise DecodeError(
-            user_header.SECTION, "Flags", 60, "MP is clear, but a MessagePropertiesHeader is always present"
+            user_header.SECTION, "Flags", 60, "MP is clear, but a packet always has a MessagePropertiesHeader"
         )
     delivery = (user_flags & user_header.DM) >> user_header.DM_SHIFT
     if delivery > user_header.RECOVERABLE:

@@ -153,7 +153,7 @@ class _Reader:
                 break
         if length > len(self._data) - self._at:
             raise self._error(
-                field, f"the length is {length} bytes, but the data has only {len(self._data) - self._at} more"
+                field, f"the length is {length} bytes, but only {len(self._data) - self._at} bytes are left"
             )
         return length
 

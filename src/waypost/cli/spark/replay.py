@@ -48,7 +48,7 @@ def replay(
     until: Annotated[str, typer.Option(metavar="TIME", help="Select messages that arrived before this time.")] = "",
     to: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="FROM=TO", help="Send the messages of one queue to another; may be repeated."),
+        typer.Option("--map", metavar="FROM=TO", help="Send the messages of queue FROM to queue TO; may be repeated."),
     ] = None,
     map_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="CSV file with two columns, FROM and TO, as in --map.")

@@ -20,7 +20,7 @@ def trace(
 ) -> None:
     """Show the routes of traced messages, with slow hops, loops and messages that did not arrive.
 
-    SOURCE contains the report messages: a report queue, an archive folder such as ./archive, or *.parquet.
+    Read the report messages from SOURCE: a report queue, an archive folder such as ./archive, or *.parquet.
 
     \b
     waypost spark trace reports

@@ -447,7 +447,7 @@ def _pin_name(who: str) -> str:
         return guid_text(parse_guid(found[1]))
     name = who.strip().lower()
     if not _HOST.fullmatch(name):
-        raise InvalidParameter(f"the name or address of a host, or a GUID, is required, not {excerpt(who)}")
+        raise InvalidParameter(f"{excerpt(who)} is not a host name, an address or a GUID")
     return name
 
 

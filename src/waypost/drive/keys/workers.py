@@ -161,7 +161,7 @@ class _Process:
             return self._perform(work)
         except _ENDED as error:
             self.close()
-            raise ServiceNotAvailable(f"the process for operations with keys failed: {error}") from error
+            raise ServiceNotAvailable(f"the process for key operations failed: {error}") from error
 
     def _perform(self, work: list[Work]) -> list[Any]:
         if self._process is not None and self._process.poll() is not None:

@@ -27,7 +27,7 @@ def check_bulk_table(store: MemoryStore, due: Mapping[BulkKey, SavedBulk]) -> No
     found = dict(_saved(key, value) for key, value in records if keys.frame_of(key) is None)
     for key in sorted(due.keys() | found.keys(), key=str):
         if found.get(key) != _without_write(due.get(key)):
-            raise Violation(f"the store has {found.get(key)} under {key}, but {due.get(key)} is durable")
+            raise Violation(f"expected {due.get(key)} under {key} in the store, but found {found.get(key)}")
 
 
 def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
@@ -43,7 +43,7 @@ def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
             counts = frames.pop(identifier, [])
             if sum(counts) - stage.messages_done != stage.left or len(counts) != stage.frames - stage.frames_done:
                 raise Violation(
-                    f"the frames of the stage {identifier.hex()} have {counts} messages, but {stage} was written"
+                    f"the frames of the stage {identifier.hex()} have {counts} messages, but the record is {stage}"
                 )
     if frames:
         raise Violation(f"the store has frames of deleted stages: {frames}")
@@ -63,7 +63,7 @@ def check_bulk(node: Node, model: "Model") -> None:
         for identifier, runs in node.manager.lasting.collection.items()
     }
     if found != due:
-        raise Violation(f"expected claims to hold {due}, but found {found}")
+        raise Violation(f"expected the claims and stages to contain {due}, but found {found}")
     staged = node.manager.positions.staged_bytes
     if staged != model.state.staged_bytes:
         raise Violation(f"expected {model.state.staged_bytes} staged bytes, but found {staged}")

@@ -156,7 +156,8 @@ class BulkHistory:
     def _given(self, wish: Claim, number: int, count: int) -> None:
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
             raise Violation(
-                f"part {number} of the claim {wish.claim} has {count} messages, but had another number before"
+                f"part {number} of the claim {wish.claim} has {count} messages, "
+                "but had a different number of messages before"
             )
 
     def _given_back(self, claim: str, settled: int) -> None:

@@ -325,7 +325,7 @@ def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
         value = store.get(Table.COUNTERS, keys.totals_key(number))
         found = TotalsRecord() if value is None else TotalsRecord.decode(value)
         if found != due:
-            raise Violation(f"the store reports {found} for queue {number}, but holds {due}")
+            raise Violation(f"the store reports {found} for queue {number}, but the messages of the queue have {due}")
 
 
 def _check_positions(store: MemoryStore, model: Model) -> None:

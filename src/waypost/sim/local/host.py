@@ -243,7 +243,7 @@ class LocalHost(Host["LocalSimulation"]):
             raise Violation(f"healing has ended, but these requests have no answer: {self.unanswered}")
         left = [queue.key for queue in model.state.queues.values() if queue.order]
         if left or model.state.total_bytes:
-            raise Violation(f"the queues {left} do not become empty")
+            raise Violation(f"the queues {left} did not become empty")
         self._persisted(self.disk.finish())
         checks.check_all(node, model, self.now)
         checks.check_store(self.disk.store, model)

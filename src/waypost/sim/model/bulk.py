@@ -174,7 +174,9 @@ class Bulk:
             if found != due or state.format_name != str(format_name(queue.key)):
                 raise Violation(f"{queue.key}: expected the state {due}, but found {found}")
             if state.behind != behind or bool(state.held_by) != bool(behind):
-                raise Violation(f"the queue {queue.key} reports {state.behind} messages held back, but has {behind}")
+                raise Violation(
+                    f"the queue {queue.key} reports {state.behind} messages after its stable number, but has {behind}"
+                )
 
         self._answer(call, check, max(due[2], due[3]))
 
@@ -202,7 +204,9 @@ class Bulk:
             found = plan.rest.count, plan.rest.bytes, plan.rest.last
             due = len(rest), sum(sizes[number] for number in rest), max(rest, default=0)
             if found != due:
-                raise Violation(f"{queue.key}: expected a rest of {due} after the plan, but found {found}")
+                raise Violation(
+                    f"{queue.key}: expected the messages, bytes and last number {due} after the plan, but found {found}"
+                )
 
         self._answer(call, check, max((*planned, *rest), default=0))
 
@@ -220,7 +224,7 @@ class Bulk:
             end = up_to if count == len(rows) else rows[count - 1].lookup_id & SEQUENCE
             if (found.end, found.is_last) != (end, count == len(rows)):
                 raise Violation(
-                    f"{queue.key}: expected the read to end at {end} of {up_to}, but it ended at {found.end}"
+                    f"{queue.key}: expected the read up to {up_to} to end at {end}, but it ended at {found.end}"
                 )
 
         self._answer(call, check, max((row.lookup_id & SEQUENCE for row in rows), default=0))
@@ -234,7 +238,8 @@ class Bulk:
         def check(found: SeqAt) -> None:
             if found.seq not in due:
                 raise Violation(
-                    f"{queue.key}: expected one of {due} as the last number before {time}, but found {found.seq}"
+                    f"{queue.key}: expected one of {due} as the last number before the time {time}, "
+                    f"but found {found.seq}"
                 )
 
         self._answer(call, check)
@@ -295,7 +300,7 @@ class Bulk:
             self._known.check_epoch(queue.number, guid_text(found.epoch))
             count = check_rows(f"part {wanted.number} of the claim {wanted.claim}", found, rows, wanted.max_bytes)
             if (found.end, found.is_last) != (wanted.start + count, count == len(rows)):
-                raise Violation(f"{wanted}: the answer reports the end {found.end}, but has {count} messages")
+                raise Violation(f"{wanted}: the answer reports that it ends at {found.end}, but has {count} messages")
 
         self._answer(call, check)
 

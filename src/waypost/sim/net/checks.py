@@ -80,8 +80,8 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
         is_held = session.inlet.is_held and not network.arrivals.is_checking(session)
         if is_held and session.counts.unacked_received_msg_count <= session.window_size:
             raise Violation(
-                f"{host} reads nothing from a session, although it neither checks messages of the session nor owes too "
-                "many acks"
+                f"{host} reads nothing from a session, although no messages of the session "
+                "are being checked and its unacknowledged messages fit into the window"
             )
     sessions = {id(session) for session in network.sessions}
     for queue in node.manager.collection.outgoing.values():

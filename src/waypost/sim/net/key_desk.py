@@ -168,7 +168,7 @@ class KeyDesk:
         result: object
         try:
             if fails:
-                raise ServiceNotAvailable("the process for work with keys has ended")
+                raise ServiceNotAvailable("the process for operations with keys failed")
             result = self._result(effect.request, secrets)
         except WaypostError as error:
             result = error

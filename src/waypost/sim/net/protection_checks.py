@@ -142,7 +142,7 @@ class ProtectionChecks:
         for found in MARK.finditer(data):
             sent = self._ledger.messages.get(int(found[1]))
             if sent is not None and sent.properties.encrypt:
-                raise Violation(f"{host} sends the body of {sent} in the clear, but the message was sent with encrypt")
+                raise Violation(f"{host} sends the body of {sent} unencrypted, but the message was sent with encrypt")
         uid = uid_of(data)
         sent = None if uid is None else self._ledger.messages.get(uid)
         if sent is None or packet.properties.message_class != _NORMAL:
@@ -270,7 +270,7 @@ class ProtectionChecks:
             return "it is encrypted"
         if any(each.is_open and self._counts(host, each) for each in self._opened(host, sent)):
             return ""
-        return "the key for which it is encrypted was not in service"
+        return "the key for which it is encrypted was not valid"
 
     def _opened(self, host: "NetworkHost", sent: SentMessage) -> list[_Opened]:
         opened = self._life(host).opened
@@ -291,16 +291,16 @@ class ProtectionChecks:
         sent.refusals[message_class] = host.name
         if message_class is _BAD_SIGNATURE:
             if not self._signature_problem(host, sent):
-                raise Violation(f"{host.name} refuses {sent} for its signature, but the signature is valid")
+                raise Violation(f"{host.name} refuses {sent} because of its signature, but the signature is valid")
             self._mark_signature(host, sent)
             return
         if not sent.properties.encrypt or sent.plan.privacy == "none":
             if not self._encryption_problem(host, sent):
-                raise Violation(f"{host.name} refuses {sent} for its encryption, but the queue accepts it")
+                raise Violation(f"{host.name} refuses {sent} because of its encryption, but the queue accepts it")
             return
         refused = [each for each in self._opened(host, sent) if not each.is_open and self._counts(host, each)]
         if not refused:
-            raise Violation(f"{host.name} refuses {sent} for its encryption, but the key of the message was in service")
+            raise Violation(f"{host.name} refuses {sent} because of its encryption, but the key was valid")
         self._marks.sometimes("a message refused after the grace of its key")
 
     def _mark_signature(self, host: "NetworkHost", sent: SentMessage) -> None:

@@ -56,7 +56,7 @@ class Watch:
         if sent.is_aborted:
             raise Violation(f"{host} sends {sent}, but its transaction was aborted")
         if sent.is_recoverable and host not in sent.seen_at:
-            raise Violation(f"{host} sends {sent}, but the message is not durable there")
+            raise Violation(f"{host} sends {sent}, but the message is not durable on this host")
         if sent.on_wire and host == sent.source:
             self._marks.sometimes("a message on the wire again")
         sent.on_wire += 1

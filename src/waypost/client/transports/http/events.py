@@ -66,7 +66,7 @@ class EventReader:
         if not self.is_open:
             if response is not None:
                 accepted(response)
-                raise DecodeError("HTTP", "answer", 0, f"status {response.status} is not the start of an event stream")
+                raise DecodeError("HTTP", "answer", 0, f"expected an event stream, but got status {response.status}")
             return
         *events, self._text = (self._text + self._parser.take()).split(b"\n\n")
         for event in events:
@@ -74,7 +74,7 @@ class EventReader:
         if len(self._text) > _MAX_EVENT:
             raise DecodeError("HTTP", "event", 0, f"the event is longer than {_MAX_EVENT} bytes")
         if response is not None and not self.messages:
-            raise self.lost("the daemon has ended the stream")
+            raise self.lost("the daemon closed the event stream")
 
     def wait_s(self, now: float) -> float:
         """Seconds to wait for the next bytes; 0 if the time is over."""

@@ -35,9 +35,9 @@ def stream(address: Address, target: str) -> Iterator[bytes]:
         # The last part may have the reason.
         if error.partial:
             yield error.partial
-        raise ConnectionLost(f"the answer of {address.url} ended early") from None
+        raise ConnectionLost(f"the answer from {address.url} ended early") from None
     except http.client.HTTPException:
-        raise ConnectionLost(f"the answer of {address.url} ended early") from None
+        raise ConnectionLost(f"the answer from {address.url} ended early") from None
     except OSError as error:
         raise ConnectionLost(f"the connection to {address.url} was lost: {reason_of(error)}") from None
     finally:

@@ -69,7 +69,7 @@ class Reader:
         if self._reads >= MAX_READS_AT_ONCE:
             raise LimitReached(
                 f"the limit of {MAX_READS_AT_ONCE} concurrent reads of {self.address.host} is reached; wait until "
-                "some of them end"
+                "some of these reads have finished"
             )
         self._reads += 1
         try:
