@@ -118,7 +118,7 @@ def test_what_only_the_other_computer_knows_is_a_sentence(place: Place) -> None:
     assert "is a queue of another computer: only reading its messages is supported" in shown.stderr
     explained = place.run("explain", name)
     assert explained.exit_code == 1
-    assert "it has no outgoing queue" in explained.stdout
+    assert "this computer has no outgoing queue" in explained.stdout
     assert "only that host can explain it" in explained.stdout
 
 

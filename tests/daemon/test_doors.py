@@ -62,7 +62,7 @@ def test_tcp_wants_the_token_and_health_does_not(daemon: Daemon) -> None:
         assert status_of(daemon.url, path, Authorization="Bearer wrong") == 401
     assert status_of(daemon.url, "/health/live") == status_of(daemon.url, "/health/ready") == 200
     assert status_of(daemon.url, **daemon.headers) == 200
-    assert check_of(daemon, "access")["message"].startswith("the HTTP API requires the token")
+    assert check_of(daemon, "access")["message"].startswith("access to the HTTP API requires the token")
 
 
 def test_every_client_of_the_account_finds_it(daemon: Daemon) -> None:

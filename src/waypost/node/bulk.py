@@ -149,7 +149,7 @@ class BulkReadingCalls:
         after, up_to = wanted
         uncommitted = self._uncommitted(queue)
         skips_locked = limits.locked == "skip"
-        stable = self._end_before(_first(uncommitted) if skips_locked else queue.positions.first_held)
+        stable = self._stable(queue, uncommitted, skips_locked=skips_locked)
         arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
         end = stable if up_to is UNSET else up_to
         if not self._node.index.is_complete:
@@ -336,6 +336,10 @@ class BulkReadingCalls:
     def _uncommitted(self, queue: Queue) -> Sequence[range]:
         """Messages of unfinished transactions. Most queues hold none, and need no look at transactions."""
         return self._node.manager.transactions.sends_to(queue) if queue.positions.held else ()
+
+    def _stable(self, queue: Queue, uncommitted: Sequence[range], *, skips_locked: bool) -> int:
+        """The last number that a plan without an end may contain."""
+        return self._end_before(_first(uncommitted) if skips_locked else queue.positions.first_held)
 
     def _end_before(self, first: int) -> int:
         """The number before that of the first held message; without one, the last number given."""

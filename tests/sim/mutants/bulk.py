@@ -5,7 +5,6 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as changed
 
 from tests.sim.mutants.planting import Mutant, instead, nothing
@@ -59,24 +58,17 @@ def _settle_leaves_one(settle: Any) -> Callable[..., None]:
     return forgetful
 
 
-def _stable_is_the_last(_up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReadingCalls, queue: Queue, up_to: int | UnsetType, *_: object, **__: object) -> int:
-        return reading._node.manager.positions.sequential_id if up_to is UNSET else up_to
+def _stable_is_the_last(_stable: Any) -> Callable[..., int]:
+    def hasty(reading: BulkReadingCalls, *_: object, **__: object) -> int:
+        return reading._node.manager.positions.sequential_id
 
     return hasty
 
 
-def _stable_ignores_uncommitted(up_to: Any) -> Callable[..., int]:
-    def hasty(
-        reading: BulkReadingCalls,
-        queue: Queue,
-        wanted: int | UnsetType,
-        uncommitted: Sequence[range],
-        *,
-        skips_locked: bool,
-    ) -> int:
-        if wanted is not UNSET or skips_locked:
-            end: int = up_to(reading, queue, wanted, uncommitted, skips_locked=skips_locked)
+def _stable_ignores_uncommitted(stable: Any) -> Callable[..., int]:
+    def hasty(reading: BulkReadingCalls, queue: Queue, uncommitted: Sequence[range], *, skips_locked: bool) -> int:
+        if skips_locked:
+            end: int = stable(reading, queue, uncommitted, skips_locked=skips_locked)
             return end
         sent = reading._node.manager.transactions.sends_to(queue)
         locked = [each & SEQUENCE_MASK for each in queue.positions.held if not any(each in span for span in sent)]
@@ -343,12 +335,12 @@ BULK_MUTANTS: Final = (
     Mutant(
         "stable-is-the-last",
         "takes the last number for stable, whatever is held",
-        instead(BulkReadingCalls, "_up_to", _stable_is_the_last),
+        instead(BulkReadingCalls, "_stable", _stable_is_the_last),
     ),
     Mutant(
         "stable-ignores-uncommitted",
         "takes numbers for stable below which something is not committed",
-        instead(BulkReadingCalls, "_up_to", _stable_ignores_uncommitted),
+        instead(BulkReadingCalls, "_stable", _stable_ignores_uncommitted),
     ),
     Mutant(
         "uncommitted-in-ranges",
