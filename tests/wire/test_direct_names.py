@@ -202,7 +202,7 @@ def test_an_ipx_address_is_a_network_number_and_a_host_number() -> None:
         assert (name.protocol, name.address, name.host, name.port) == (Protocol.IPX, address, address, None)
         assert (name.kind, name.queue, name.subqueue) == (QueueKind.PRIVATE, "q", "s")
         assert name.direct_text == f"IPX:{address}\\PRIVATE$\\q;s"
-        with pytest.raises(UnsupportedFormatName, match="IPX, which Waypost does not support"):
+        with pytest.raises(UnsupportedFormatName, match="contains an IPX address, which Waypost does not support"):
             name.destination()
     for address in (
         "host",
