@@ -33,8 +33,10 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    late: Annotated[float, seconds("Delivery time after which a message is late, in seconds.")] = 60,
-    lost: Annotated[float, seconds("Time without an acknowledgment after which a message is lost, in seconds.")] = 600,
+    late: Annotated[float, seconds("Delivery time after which a message counts as late, in seconds.")] = 60,
+    lost: Annotated[
+        float, seconds("Time without an acknowledgment after which a message counts as lost, in seconds.")
+    ] = 600,
     report: ReportFolder = None,
     engine: Engine = "auto",
     master: Master = None,
@@ -42,10 +44,11 @@ def audit(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find messages that are lost, refused, late or duplicated, and measure the delivery time of the other messages.
+    """Find messages that are lost, refused, late or duplicated, and measure delivery times.
 
-    SOURCE contains the acknowledgments: an administration queue, an archive folder such as ./archive, or *.parquet. The
-    messages must request acknowledgments, and their sender must keep a journal of sent messages.
+    The acknowledgments come from SOURCE, which is an administration queue, an archive folder such as ./archive, or
+    Parquet files such as ./acks.parquet. The sender must request acknowledgments, and must keep a journal of the sent
+    messages.
 
     \b
     waypost spark audit admin
