@@ -1,4 +1,4 @@
-"""Queue managers for audit.ipynb, on this computer, which end with the program."""
+"""Queue managers on this computer for audit.ipynb. The queue managers end when the program ends."""
 
 import atexit
 import json
@@ -20,7 +20,7 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports of all sites, each on a separate address. Not the standard ports: they may be in use."""
+    """Free ports for all sites, because the standard ports may be in use. Each site has a separate address."""
 
     transfer: int
     ping: int
@@ -54,7 +54,7 @@ class Site:
             "http.port": 0,
         }
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        # Settings of another queue manager of this computer are not for this one.
+        # The settings of another queue manager on this computer must not apply to this queue manager.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "waypost.cli", "serve", *words],
@@ -63,7 +63,7 @@ class Site:
             stderr=subprocess.DEVNULL,
         )
         assert self._process.stdout is not None
-        # The first line of its output has the address, as soon as it is ready.
+        # When the daemon is ready, the first line of its output contains the address.
         ready = json.loads(self._process.stdout.readline())
         return waypost.connect(f"http://{ready['http']}")
 
@@ -80,7 +80,7 @@ class Site:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def queue(self, name: str) -> str:
-        """The name of a private queue of this site for other sites."""
+        """The name that other sites use for a private queue of this site."""
         return rf"DIRECT=TCP:{self.address}\private$\{name}"
 
 
@@ -89,12 +89,12 @@ def await_count(queue: waypost.Queue, count: int) -> None:
     deadline = time.monotonic() + SECONDS
     while (found := queue.info().message_count) != count:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{queue.name} has {found} messages and not {count} after {SECONDS} s")
+            raise TimeoutError(f"after {SECONDS} seconds, {queue.name} has {found} messages instead of {count}")
         time.sleep(0.1)
 
 
 def take(queue: waypost.Queue, count: int) -> None:
-    """Receive `count` messages, as an application does that works on them."""
+    """Receive `count` messages, as an application does."""
     while count:
         count -= len(queue.receive_many(min(count, 200), timeout=SECONDS))
 

@@ -32,7 +32,7 @@ async def main(folder: str) -> None:
             print(f"{temperature.label}: {temperature.text}")
             count += 1
         await asyncio.gather(*sensors)
-        print(f"{count} temperatures, and then nothing for half a second")
+        print(f"{count} temperatures were received, and then no message arrived for half a second")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python examples/hello.py [FOLDER]
 
-The default is a temporary folder. With FOLDER, run it twice: the queue and its messages are still there.
+The default is a temporary folder. If you specify a FOLDER and run the program twice, the second run finds the queue.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Send a request and get a reply: a response queue, a correlation id, an acknowledgment and a dead-letter message.
+"""Send a request and get a reply, with a response queue, a correlation id, an acknowledgment and a dead-letter message.
 
 python examples/request_reply.py [FOLDER]
 """
@@ -12,7 +12,7 @@ import waypost
 
 
 def serve(manager: waypost.Manager) -> None:
-    """Answer every question in the response queue that it names, which may be on any computer."""
+    """Send an answer to the response queue of every question. The response queue may be on any computer."""
     for question in manager.queue("questions").follow(timeout=1):
         if question.response_queue is not None:
             answer = question.text.upper()
@@ -37,12 +37,14 @@ def main(folder: str) -> None:
             dead_letter=True,
         )
         answer = answers.receive(timeout=10)
-        print(f"answer: {answer.text} (to the question that was asked: {answer.correlation_id == asked.id})")
+        kind = "to our question" if answer.correlation_id == asked.id else "to another question"
+        print(f"answer {kind}: {answer.text}")
         receipt = manager.queue("receipts").receive(timeout=10)
-        print(f"receipt: {receipt.class_meaning} ({receipt.correlation_id == asked.id})")
+        kind = "for our question" if receipt.correlation_id == asked.id else "for another message"
+        print(f"receipt {kind}: {receipt.class_meaning}")
         server.join()
 
-        # No receiver is left, and this message expires without a wait.
+        # No program receives questions any more, and this message expires immediately.
         questions.send("anybody?", time_to_be_received=0, dead_letter=True)
         letter = manager.queue("system$;deadletter").receive(timeout=10)
         print(f"dead-letter message: {letter.text} ({letter.class_meaning})")

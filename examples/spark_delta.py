@@ -1,10 +1,11 @@
-"""A streaming ETL from a queue to a Delta table and back, every order once, whatever fails on the way.
+"""Stream orders from a queue to a Delta table, and invoices back to a queue, exactly once even after failures.
 
     python examples/spark_delta.py [FOLDER]
 
-It needs the extras `spark` and `delta`, and a daemon: the one that WAYPOST_URL names, or the one on this computer. The
-folder has the table and the checkpoint. Run it again with the same folder, and it goes on where it ended. Delta is
-written by delta-rs, so that Spark needs no jars.
+The program needs the extras `spark` and `delta`, and a daemon. The environment variable WAYPOST_URL specifies the
+daemon (default: the daemon on this computer). The folder contains the table and the checkpoint. If you run the program
+again with the same folder, the program continues where it ended. The package delta-rs writes the table, so Spark needs
+no jars.
 """
 
 import os
@@ -40,14 +41,14 @@ def load(batch: DataFrame, number: int) -> None:
     if DeltaTable.is_deltatable(TABLE):
         last = DeltaTable(TABLE).transaction_version(query)
         if last is not None and last >= number:
-            print("batch", number, "is in the table")  # Spark repeats it after a crash
+            print("batch", number, "is already in the table")  # Spark repeats it after a crash
             return
     rows = batch.selectExpr("seq", "from_json(body_text, 'customer STRING, amount INT') AS it").select("seq", "it.*")
     once = CommitProperties(app_transactions=[Transaction(query, number)])
     write_deltalake(TABLE, rows.toArrow(), mode="append", commit_properties=once)
 
 
-# From the queue to the table: a claim repeats a batch with the same messages, and removes them when it is done.
+# From the queue to the table: a claim repeats a batch with the same messages, and removes the messages after the batch.
 source = spark.readStream.format("msmq").options(server=URL, queue="delta-orders", mode="claim", decodeBody=True)
 query = (
     source.option("maxMessagesPerTrigger", 20)
@@ -59,8 +60,8 @@ query = (
 )
 query.awaitTermination()
 
-# From the table to a queue: the files that a version has added are the rows of that version, and the daemon skips
-# versions that it has. The identifier of the table is the name under which it remembers them.
+# From the table to a queue: the files that a version has added contain the rows of that version. The daemon skips
+# versions that it already has. The name of the application contains the identifier of the table.
 table = DeltaTable(TABLE)
 before: set[str] = set()
 for version in range(table.version() + 1):

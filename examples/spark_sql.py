@@ -1,6 +1,7 @@
-"""Queues in SQL alone: read, filter, join and write, with no other statement of Spark.
+"""Read, filter and write queues with SQL only.
 
-Needs a daemon (`waypost serve`) and `waypost[spark]`. WAYPOST_URL names the daemon.
+The program needs a daemon (`waypost serve`) and `waypost[spark]`. The environment variable WAYPOST_URL specifies the
+daemon (default: the daemon on this computer).
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Read a queue with Spark, follow it, write to a queue, and stream from one to another: the examples of docs/spark.md.
+"""Read, stream and write queues with Spark: the examples of docs/spark.md.
 
     python examples/spark_tour.py
 
-It needs the extra `spark` and a daemon: the one that WAYPOST_URL names, or the one on this computer. It creates two
-queues there, and deletes them at the end.
+The program needs the extra `spark` and a daemon. The environment variable WAYPOST_URL specifies the daemon (default:
+the daemon on this computer). The program creates two queues, and deletes both queues at the end.
 """
 
 import os

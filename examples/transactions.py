@@ -1,4 +1,4 @@
-"""Move money between two queues, all or nothing.
+"""Receive an order and send its invoice in one transaction: both or neither.
 
 python examples/transactions.py [FOLDER]
 """
@@ -15,7 +15,7 @@ class OutOfPaper(Exception):
 
 
 def queue(manager: waypost.Manager, name: str) -> waypost.Queue:
-    """A transactional queue: messages go to it in transactions, exactly once and in order."""
+    """Return a transactional queue. Programs send its messages in transactions, exactly once and in order."""
     with suppress(waypost.errors.QueueExists):
         manager.create_queue(name, transactional=True)
     return manager.queue(name)
@@ -43,7 +43,10 @@ def main(folder: str) -> None:
             book(manager, sheets=0)
         except OutOfPaper:
             first = orders.peek(timeout=0)
-            print(f"no paper: {first.text!r} is back in its place (abort count {first.abort_count}), no invoice")
+            print(
+                f"no paper: {first.text!r} is back in its place (abort count {first.abort_count}), and no invoice was "
+                "sent"
+            )
 
         book(manager, sheets=1)
         book(manager, sheets=1)

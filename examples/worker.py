@@ -1,9 +1,10 @@
-"""Several workers share the jobs of one queue; a job that fails is tried again, and set aside after three attempts.
+"""Several workers share the jobs of one queue. A failed job is tried again, and is set aside after three attempts.
 
     python examples/worker.py [FOLDER]
 
-A worker peeks at the first message and then receives it in a transaction: if the work fails, or the whole process does,
-the message goes back to its place, with its abort count raised. After three failures it is moved to a subqueue.
+A worker peeks at the first message, and then receives the message in a transaction. If the work or the whole process
+fails, the message returns to its place, and its abort count increases. After three failures, the worker moves the
+message to a subqueue.
 """
 
 import sys

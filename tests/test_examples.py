@@ -11,14 +11,14 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {
     "hello.py": ["sent {", "orders has 1 message(s):", "  order: 42 bolts", "received '42 bolts'"],
     "transactions.py": [
-        "'42 bolts' is back in its place (abort count 1), no invoice",
+        "'42 bolts' is back in its place (abort count 1), and no invoice was sent",
         "orders left: 0",
         "invoice for 42 bolts\ninvoice for 7 nuts",
     ],
     "worker.py": ["did job 5", "cannot do a bad job (attempt 3)", "jobs left: 0", "set aside: a bad job"],
     "request_reply.py": [
-        "answer: HOW ARE YOU? (to the question that was asked: True)",
-        "receipt: the message was received by an application (True)",
+        "answer to our question: HOW ARE YOU?",
+        "receipt for our question: the message was received by an application",
         "dead-letter message: anybody? (the message expired",
     ],
     "follow_async.py": ["kitchen: 20 degrees", "roof: 22 degrees", "9 temperatures"],

@@ -69,7 +69,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(verb: str, monkeypa
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "Pyspark is not installed.",
-        f"hint: `{command_for('spark')}` installs the requirements of Spark.",
+        f"hint: the command `{command_for('spark')}` installs the requirements of Spark.",
     ]
 
 
@@ -78,7 +78,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(verb: str, monkeypa
     [
         (["audit"], "Missing argument 'SOURCE'."),
         (["audit", "admin", "--late", "-1"], "Invalid value for '--late'"),
-        (["audit", "admin", "--conf", "spark.x"], "'spark.x' is not NAME=VALUE"),
+        (["audit", "admin", "--conf", "spark.x"], "'spark.x' does not have the form NAME=VALUE"),
         (["audits"], "Did you mean 'audit'?"),
     ],
 )

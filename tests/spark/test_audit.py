@@ -152,7 +152,7 @@ def test_a_receipt_does_not_count_as_the_time_to_reach_the_queue() -> None:
 
     made = told(0)
     (reach,) = (figure for figure in made.figures if figure.name == "99% reach in")
-    assert (reach.value, reach.note) == (4.0, "half of them in 2 s")
+    assert (reach.value, reach.note) == (4.0, "50% reach their queue in 2 s")
     only_receipts = told(2)
     assert [figure.value for figure in only_receipts.figures if figure.name == "99% reach in"] == [None]
     assert not [part for part in only_receipts.parts() if isinstance(part, Plot) and part.name == "reach"]

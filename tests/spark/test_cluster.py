@@ -75,5 +75,5 @@ def test_the_pipelines_run_there_unchanged(cluster: Cluster, daemon: Daemon, tmp
         assert source.info().message_count == 0
         mapping = ("--map", f"{source.format_name}={target.format_name}")
         replayed = json.loads(cluster.command(daemon.url, "replay", folder, *mapping, "--do", *reports))
-        assert replayed["summary"] == "All 40 messages were sent, each once."
+        assert replayed["summary"] == "All 40 messages were sent once."
         assert sorted(message.text for message in target.browse()) == sorted(texts)

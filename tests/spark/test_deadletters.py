@@ -248,7 +248,7 @@ def test_a_message_that_another_reader_holds_is_not_sent(manager: waypost.Manage
     with manager.transaction() as reader:
         manager.queue(r"system$;deadxact").receive(0, transaction=reader)
         with pytest.raises(
-            SharingViolation, match=r"holds dead-letter messages of .*; run the command again when that reader has"
+            SharingViolation, match=r"has locked dead-letter messages in .*; run the command again when that reader has"
         ):
             resend(manager, found)
         assert bodies(manager, "orders") == []
@@ -320,7 +320,7 @@ def test_messages_that_an_earlier_version_had_sent_are_removed_once(manager: way
 
 def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None:
     sent = note(manager, [1, 2])
-    with pytest.raises(InvalidParameter, match="is not a receipt; remove it") as caught:
+    with pytest.raises(InvalidParameter, match="is not a receipt; remove this message") as caught:
         actions.settle(manager)
     assert sent.id in str(caught.value)
 

@@ -72,14 +72,16 @@ def test_what_is_written_replaces_its_like_and_nothing_else(spark: SparkSession,
         decode.write(rows, str(tmp_path / "out"), "json", [])
     (file,) = (tmp_path / "out").glob("part-*.json")
     assert json.loads(file.read_text()) == {"message_id": "01", "label": "x"}
-    with pytest.raises(InvalidParameter, match="has 'out' in it, which would be deleted"):
+    with pytest.raises(InvalidParameter, match="contains 'out', which would be deleted"):
         decode.write(rows, str(tmp_path), "json", [])
     assert file.exists()
 
 
 def test_what_cannot_be_decoded_is_refused_before_the_job(spark: SparkSession) -> None:
     given = spark.createDataFrame([(1,)], "place int")
-    with pytest.raises(InvalidParameter, match=r"column packet \(binary\) to decode is missing; the columns are place"):
+    with pytest.raises(
+        InvalidParameter, match=r"binary column packet, which contains the packets, is missing; the columns are place"
+    ):
         decode.decoded(given)
     with pytest.raises(InvalidParameter, match="a packet has no column 'seq'"):
         decode.decoded(spark.createDataFrame([(b"",)], "packet binary"), ["seq"])
@@ -127,5 +129,6 @@ def test_the_summary_names_some_of_the_files_that_failed(spark: SparkSession, tm
     told, is_whole = decode_report.report(decode.decoded(decode.read_packets(spark, names)))
     assert not is_whole
     assert told.summary == (
-        f"0 messages were decoded; 0 packets are malformed; not read to the end: {', '.join(names[:3])} and 2 more."
+        "0 messages were decoded; 0 packets are malformed; the command could not read these files to their end: "
+        f"{', '.join(names[:3])} and 2 more."
     )

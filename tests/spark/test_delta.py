@@ -43,7 +43,7 @@ def test_orders_are_in_the_table_once_and_have_one_invoice_each_version_after_a_
     (commits / ".1.crc").unlink(missing_ok=True)
     runpy.run_path(EXAMPLE)
     assert capsys.readouterr().out.splitlines() == [
-        "batch 1 is in the table",
+        "batch 1 is already in the table",
         "versions of the table: 4",
         "orders in the table: 60",
         "orders in the queue: 0",

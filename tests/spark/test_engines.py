@@ -133,7 +133,7 @@ def test_both_engines_read_the_same_rows_of_archives_and_files(spark: SparkSessi
     assert size is not None
     assert size.messages == 4
     pq.write_table(pa.table({"seq": [1]}), tmp_path / "bare.parquet")
-    with pytest.raises(InvalidParameter, match="has no column 'body_kind', and no column `packet` to decode"):
+    with pytest.raises(InvalidParameter, match="has neither a column 'body_kind' nor a column `packet`"):
         reading.read_table(reading.Wanted([str(tmp_path / "bare.parquet")], ("seq", "body_kind"), {}), None)
     with pytest.raises(InvalidParameter, match="is not an archive, or is empty"):
         reading.read_table(reading.Wanted([str(tmp_path / "nowhere")], ("seq",), {}), None)
@@ -165,7 +165,7 @@ def test_small_queues_need_no_spark(daemon: Daemon, tmp_path: Path, monkeypatch:
                 queue.send(f"text {number}", label=f"engine {number}", dead_letter=True, transaction=transaction)
         summary, talk = told("inventory", "engines")
         assert summary.startswith("3 messages of ")
-        assert talk.startswith("engine: arrow, because there are 3 messages of 0.0 MiB")
+        assert talk.startswith("engine: arrow, because the input has 3 messages and 0.0 MiB")
         assert told("inventory", "engines", "--bodies", "--quiet")[1] == ""
         queue.purge()
         dest = ("--dest", "*engines", "--engine", "arrow")
@@ -192,7 +192,7 @@ def test_a_large_queue_and_a_cluster_ask_for_spark(daemon: Daemon, monkeypatch: 
         return CliRunner().invoke(app, ["--url", daemon.url, "spark", "inventory", "engines-large", *arguments])
 
     large = ask().stderr
-    assert large.startswith("engine: spark, because there are 2 messages")
+    assert large.startswith("engine: spark, because the input has 2 messages")
     assert "Spark was asked for" in large
     assert "Spark was asked for" in ask("--master", "local[1]").stderr
     refused = ask("--engine", "arrow", "--master", "local[1]")
@@ -332,7 +332,7 @@ def test_both_engines_write_the_same_archive_and_continue_that_of_the_other(
             texts = sorted(text for queue in queues for text in texts_of(queue))
             commands.told(*run, "--keep", "--engine", other(engine))
             assert archived_texts(spark, place) == texts
-            nothing = f"The queues have no new messages for {place}."
+            nothing = f"The queues contain no new messages for the archive {place}."
             assert [commands.told(*run, "--keep", "--engine", each) for each in ("arrow", "spark")] == [nothing] * 2
             place.rename(commands.folder / f"by-{engine}")
         (commands.folder / "by-spark").rename(place)
@@ -396,7 +396,9 @@ def test_a_batch_with_a_manifest_is_removed_by_the_next_run_and_not_written_agai
             CliRunner().invoke(app, ["--url", daemon.url, "spark", *run, "--engine", "arrow"])
         assert texts_of(queue) == texts
         assert archived_texts(spark, commands.folder / "archive") == texts
-        assert commands.told(*run, "--engine", "spark").startswith("The queues have no new messages for ")
+        assert commands.told(*run, "--engine", "spark").startswith(
+            "The queues contain no new messages for the archive "
+        )
         assert texts_of(queue) == []
     assert archived_texts(spark, commands.folder / "archive") == texts
 
@@ -413,7 +415,7 @@ def test_both_engines_find_the_same_damage(spark: SparkSession, daemon: Daemon, 
         for each in ("spark", "arrow")
     ]
     assert failed[0] == failed[1]
-    assert failed[0][1][0] == f"2 of 3 files of {commands.folder}/archive do not match their manifests."
+    assert failed[0][1][0] == f"2 of 3 files of {commands.folder}/archive do not match the manifests."
     assert commands.report("arrow") == commands.report("spark")
 
 
@@ -429,7 +431,7 @@ def test_both_engines_check_the_digests_of_packets(
         archive.archive_batch(given, str(place), archive.table_of(str(place), "parquet"), manifest.Batch("query", 0))
     verify = ("archive", "archive", "--verify")
     assert [commands.told(*verify, "--engine", each) for each in ("spark", "arrow")] == [
-        f"All 2 files of {place} match their manifests."
+        f"All 2 files of {place} match the manifests."
     ] * 2
     gone, changed = sorted(place.glob("queue=*/date=*/batch=*/*.parquet"))
     gone.unlink()
@@ -440,7 +442,7 @@ def test_both_engines_check_the_digests_of_packets(
     for each in ("spark", "arrow"):
         assert commands.refused(*verify, "--engine", each, "--report", each)[0] == 1
     assert commands.report("arrow") == commands.report("spark")
-    assert b"bytes is 15, not 16; file_bytes is " in commands.report("arrow")["problems.csv"]
+    assert b"the field bytes is 15, not 16; the field file_bytes is " in commands.report("arrow")["problems.csv"]
 
 
 @pytest.mark.usefixtures("without_spark")
@@ -497,9 +499,9 @@ def test_a_replay_that_one_engine_has_not_finished_is_finished_by_the_other(
             patch.setattr(replay.Plan, "note", refuse_to("go on"))
             assert commands.refused(*run, "--engine", engine)[0] == 2
         assert len(texts_of(copy)) == 5
-        assert commands.told(*run, "--engine", other(engine)) == "All 12 messages were sent, each once."
+        assert commands.told(*run, "--engine", other(engine)) == "All 12 messages were sent once."
         assert texts_of(copy) == texts
-        again = "All 12 messages were sent by an earlier run; use another --id to send them again."
+        again = "All 12 messages were sent by an earlier run; to send the same messages again, use another --id."
         assert [commands.told(*run, "--engine", each) for each in ("spark", "arrow")] == [again] * 2
         assert texts_of(copy) == texts
         others = [commands.refused(*run, "--relabel", "x", "--engine", each) for each in ("spark", "arrow")]
@@ -610,9 +612,9 @@ def test_both_engines_refuse_to_decode_the_same(spark: SparkSession, commands: C
     (commands.folder / "full").mkdir()
     (commands.folder / "full/mine.txt").write_text("mine")
     for arguments, sentence in [
-        (("bare.parquet",), "The column packet (binary) to decode is missing; the columns are label"),
+        (("bare.parquet",), "The binary column packet, which contains the packets, is missing; the columns are label"),
         (("rows.parquet", "--out", "out", "--columns", "colour"), "Unknown column 'colour'; the columns are queue, "),
-        (("rows.parquet", "--out", "full"), "has 'mine.txt' in it, which would be deleted"),
+        (("rows.parquet", "--out", "full"), "contains 'mine.txt', which would be deleted"),
         (("rows.parquet", "--out", "full/mine.txt"), "is a file, which would be deleted; specify a folder"),
         ((".", "--as", "archive"), "is not an archive, or is empty"),
     ]:
@@ -628,15 +630,15 @@ def test_both_engines_refuse_to_decode_the_same(spark: SparkSession, commands: C
     [
         (("archive", "s3a://bucket/archive", "x"), "s3a://bucket/archive is not on a local disk"),
         (("archive", "archive", "x", "--checkpoint", "s3a://b/c"), "s3a://b/c is not on a local disk"),
-        (("archive", "archive", "x", "--checkpoint", "later"), "later is of another version of Spark"),
+        (("archive", "archive", "x", "--checkpoint", "later"), "later was written by another version of Spark"),
         (("archive", "s3a://bucket/archive", "--verify"), "s3a://bucket/archive is not on a local disk"),
         (("replay", "s3a://bucket/archive"), "s3a://bucket/archive is not on a local disk"),
         (("decode", "s3a://bucket/archive", "--as", "archive"), "s3a://bucket/archive is not on a local disk"),
         (("decode", "x.bin", "--out", "s3a://bucket/out"), "s3a://bucket/out is not on a local disk"),
         (("decode", "*.parquet", "--as", "parquet"), "*.parquet is a pattern"),
-        (("decode", "folder", "--as", "parquet"), "folder has folders in it"),
+        (("decode", "folder", "--as", "parquet"), "folder contains folders"),
         (("decode", "one.parquet", "two.parquet"), "two.parquet have different columns"),
-        (("decode", "two.parquet"), "has the type double"),
+        (("decode", "two.parquet"), "has the type double, which only Spark can read"),
         (("trace", "s3a://bucket/archive"), "s3a://bucket/archive is not on a local disk"),
     ],
 )
@@ -665,17 +667,17 @@ def test_small_archives_are_written_replayed_and_decoded_without_spark(daemon: D
     with daemon.connect() as manager:
         queue = fill(manager, "small")
         told = commands.run("archive", "archive", "small")
-        assert told.stderr.startswith("engine: arrow, because there are 12 messages of 0.0 MiB")
+        assert told.stderr.startswith("engine: arrow, because the input has 12 messages and 0.0 MiB")
         assert told.stdout.startswith(f"12 messages of 1 queue are in {commands.folder}/archive.\n")
-        assert commands.told("archive", "archive", "--verify").startswith("All 1 files of ")
-        assert commands.told("replay", "archive", "--do", "--check") == "All 12 messages were sent, each once."
+        assert commands.told("archive", "archive", "--verify").startswith("The only file of ")
+        assert commands.told("replay", "archive", "--do", "--check") == "All 12 messages were sent once."
         assert len(texts_of(queue)) == 12
         assert commands.told("decode", "archive", "--as", "archive") == (
             "12 messages were decoded; 0 packets are malformed."
         )
         (commands.folder / "packet.bin").write_bytes(queue.peek().packet)
         decoded = commands.run("decode", "packet.bin", "--out", "out")
-        assert decoded.stderr == "engine: arrow, because there is 1 file of 0.0 MiB\n"
+        assert decoded.stderr == "engine: arrow, because the input has 1 file and 0.0 MiB\n"
     for arguments, sentence in [
         (("archive", "archive", "nowhere"), "nowhere"),
         (("archive", "archive", "small", "--format", "delta"), "is an archive of Parquet files; use that format"),

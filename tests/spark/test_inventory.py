@@ -128,7 +128,7 @@ def test_transactional_streams_are_checked(messages: DataFrame) -> None:
 
 def test_the_report_tells_it_all(messages: DataFrame, tmp_path: Path) -> None:
     made = inventory_report.report(messages, NOW, "a test")
-    assert made.summary == "12 messages of 9.9 KiB in 2 queues; the oldest is 59 min old."
+    assert made.summary == "12 messages (9.9 KiB) are in 2 queues; the oldest message is 59 min old."
     tables = {part.name: part for part in made.parts() if isinstance(part, Table)}
     assert [row[:2] for row in tables["queues"].rows] == [[BILLS, 7], [ORDERS, 5]]
     assert [row[4:6] for row in tables["streams"].rows] == [[1, 1]]

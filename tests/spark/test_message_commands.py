@@ -63,16 +63,18 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
         # With --keep they stay, and are not archived a second time then.
         assert do(daemon, "archive", "archive", "commands;journal", "--keep").startswith("5 messages of 1 queue are in")
         assert bodies(manager, "commands;journal") == texts
-        assert do(daemon, "archive", "archive", "commands;journal").startswith("The queues have no new messages for ")
+        assert do(daemon, "archive", "archive", "commands;journal").startswith(
+            "The queues contain no new messages for the archive "
+        )
         assert bodies(manager, "commands;journal") == []
-        assert do(daemon, "archive", "archive", "--verify").startswith("All ")
+        assert do(daemon, "archive", "archive", "--verify").startswith("The only file of ")
 
         assert do(daemon, "replay", "archive") == "5 messages would be sent; nothing was done."
         again = ("replay", "archive", "--relabel", "again {label}", "--check")
-        assert do(daemon, *again, "--do") == "All 5 messages were sent, each once."
+        assert do(daemon, *again, "--do") == "All 5 messages were sent once."
         assert (
             do(daemon, *again, "--do")
-            == "All 5 messages were sent by an earlier run; use another --id to send them again."
+            == "All 5 messages were sent by an earlier run; to send the same messages again, use another --id."
         )
         assert bodies(manager, "commands") == texts
         assert sorted(each.label for each in orders.browse()) == [f"again order {number}" for number in range(COUNT)]
@@ -120,8 +122,10 @@ def test_a_replay_to_another_computer_is_not_looked_for_here(
     row = message(1, acknowledge=5, admin_queue=None, dest_queue=r"DIRECT=OS:nowhere\private$\orders")
     archived(spark, tmp_path, row)
     # It asks for acknowledgments, but not where to: it is sent all the same.
-    assert do(daemon, "replay", ".", "--do", "--check") == "All 1 messages were sent, each once."
-    assert "Queues of other computers are not counted" in (tmp_path / "waypost-replay/report.md").read_text()
+    assert do(daemon, "replay", ".", "--do", "--check") == "The message was sent once."
+    assert (
+        "Messages in queues of other computers are not counted" in (tmp_path / "waypost-replay/report.md").read_text()
+    )
 
 
 def packet_with(store: Path, body: bytes) -> bytes:
@@ -151,7 +155,7 @@ def test_archives_are_decoded_together_and_tell_kinds_of_bodies(
     pq.write_table(pq.read_table(tmp_path / "whole.parquet").drop_columns(["packet"]), tmp_path / "bare.parquet")
     refused = CliRunner().invoke(app, ["spark", "inventory", "./bare.parquet", "--bodies"])
     assert refused.exit_code == 2
-    sentence = f"{tmp_path}/bare.parquet has no column 'body_kind', and no column `packet` to decode;"
+    sentence = f"{tmp_path}/bare.parquet has neither a column 'body_kind' nor a column `packet`;"
     assert refused.stderr.splitlines()[1].startswith(sentence)
 
 
@@ -161,11 +165,11 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.bin").write_bytes(packet_with(tmp_path / "store", b"a body"))
     result = CliRunner().invoke(app, ["spark", "decode", "gone.pcap", "good.bin", "--out", "out"])
-    sentence = "1 message was decoded; 0 packets are malformed; not read to the end: "
+    sentence = "1 message was decoded; 0 packets are malformed; the command could not read these files to their end: "
     assert result.exit_code == 1
     assert result.stdout.startswith(f"{sentence}{tmp_path}/gone.pcap.")
     engine, error = result.stderr.split("\n", 1)
-    assert engine == "engine: arrow, because there are 2 files of 0.0 MiB"
+    assert engine == "engine: arrow, because the input has 2 files and 0.0 MiB"
     assert error.startswith(f"{sentence}{tmp_path}/gone.pcap.\nhint: the report describes")
     assert "gone.pcap does not exist" in (tmp_path / "waypost-decode/files.csv").read_text()
     assert list((tmp_path / "out").glob("part-*"))
@@ -174,14 +178,14 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("deadletters", "--do"), "no action is specified: specify resend, park or drop"),
+        (("deadletters", "--do"), "the action is missing; specify resend, park or drop"),
         (("deadletters", "drop", "--to", "x"), "only valid with resend and park"),
-        (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
+        (("replay", "a", "--map", "orders"), "'orders' does not have the form FROM=TO"),
         (("replay", "a", "--since", "noon"), "'noon' is not a time such as 2026-03-01T12:00"),
         (("replay", "a", "--map-file", "nothing.csv"), "Cannot read nothing.csv"),
-        (("replay", "a", "--id", "../x"), "only letters, digits, dots and hyphens are allowed"),
-        (("replay", "a", "--id", ".."), "only letters, digits, dots and hyphens are allowed"),
-        (("archive", "a", "x", "--pattern", "y"), "mutually exclusive with the names of queues"),
+        (("replay", "a", "--id", "../x"), "only letters, digits, underscores, dots and hyphens are allowed"),
+        (("replay", "a", "--id", ".."), "the first character must not be a dot or a hyphen"),
+        (("archive", "a", "x", "--pattern", "y"), "mutually exclusive with QUEUE"),
         (("archive", "a", "x", "--verify"), "Invalid value for QUEUE: mutually exclusive with --verify"),
         (("archive", "a", "--verify", "--pattern", "y"), "for --pattern: mutually exclusive with --verify"),
         (("archive", "a", "--verify", "--type", "journal"), "for --type: mutually exclusive with --verify"),
@@ -193,12 +197,21 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
         (("decode", "a", "--format", "parquet"), "for --format: only valid with --out"),
         (
             ("decode", "x/part-1.parquet", "--out", "x"),
-            "for --out: x/part-1.parquet is in this folder and would be deleted",
+            "for --out: the input x/part-1.parquet is in this folder and would be deleted",
         ),
-        (("decode", "b", "x/y/*", "--out", "./y/../x/"), "for --out: x/y/* is in this folder and would be deleted"),
-        (("decode", "x?/*/part-1", "--out", "xy/out"), "for --out: x?/*/part-1 is in this folder and would be deleted"),
-        (("decode", "{x,y}/part-1", "--out", "x"), "for --out: {x,y}/part-1 is in this folder and would be deleted"),
-        (("decode", "x", "--out", "x"), "for --out: x is in this folder and would be deleted"),
+        (
+            ("decode", "b", "x/y/*", "--out", "./y/../x/"),
+            "for --out: the input x/y/* is in this folder and would be deleted",
+        ),
+        (
+            ("decode", "x?/*/part-1", "--out", "xy/out"),
+            "for --out: the input x?/*/part-1 is in this folder and would be deleted",
+        ),
+        (
+            ("decode", "{x,y}/part-1", "--out", "x"),
+            "for --out: the input {x,y}/part-1 is in this folder and would be deleted",
+        ),
+        (("decode", "x", "--out", "x"), "for --out: the input x is in this folder and would be deleted"),
         (("inventory", "orders", "--pattern", "a*"), "for --pattern: mutually exclusive with a SOURCE"),
     ],
 )

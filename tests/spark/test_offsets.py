@@ -150,7 +150,7 @@ def test_a_stream_that_ends_short_says_so_once(
     for _ in range(3):
         end = next_of(reader, end)
     (said,) = [record.getMessage() for record in caplog.records if record.name == "waypost.spark"]
-    assert "the read of orders ends early, at 2: 3 later messages are held back by a stage" in said
+    assert "the read of orders ends early, at the arrival number 2: 3 later messages are held back by a stage" in said
 
 
 def test_latest_begins_behind_what_is_there_and_a_replay_of_the_first_batch_too(origin: FakeOrigin) -> None:
@@ -312,7 +312,7 @@ def test_messages_that_somebody_took_are_an_error_where_that_matters(origin: Fak
     end = next_of(reader, start)
     partitions = reader.partitions(start, end)
     origin.held["orders"].numbers.remove(2)
-    with pytest.raises(MessageNotFound, match="1 of 4 messages of orders after 0 up to 4 are gone"):
+    with pytest.raises(MessageNotFound, match="1 of 4 messages of orders with arrival numbers from 1 to 4 are gone"):
         reader.partitions(start, end)
     with pytest.raises(MessageNotFound, match="are gone"):
         list(reader.read(partitions[0]))

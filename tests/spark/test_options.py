@@ -213,7 +213,9 @@ def test_options_of_kafka_are_understood_or_name_their_replacement() -> None:
     assert "`maxOffsetsPerTrigger` have the same meaning" in refusal(
         maxOffsetsPerTrigger="9", maxMessagesPerTrigger="9"
     )
-    assert "use `queuePattern`, in which * and ? stand for any characters" in refusal(subscribePattern="a.*")
+    assert "use the option `queuePattern`, in which * stands for any characters and ? for one" in refusal(
+        subscribePattern="a.*"
+    )
     assert "use `server` for the address of the daemon" in refusal(**{"kafka.bootstrap.servers": "x"})
     for name in ("kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
         assert f"the option `{name}` belongs to Kafka; remove it" in refusal(**{name: "1"})
@@ -255,13 +257,13 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
         ({"maxmesagespertrigger": "1"}, "did you mean `maxMessagesPerTrigger`?"),
         ({"bootstrap": "x"}, "unknown option 'bootstrap'"),
         ({"server": "a", "msmqHost": "b"}, "`server` and `msmqHost` are mutually exclusive; use only one"),
-        ({"store": "/data"}, "run waypost serve on the folder and use `server`"),
+        ({"store": "/data"}, "run `waypost serve` on the folder, and set the option `server`"),
         ({"queues": "b"}, "`queue` and `queues` are mutually exclusive: both choose queues"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
         ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "is 9, but must be at most 5"),
         ({"mode": "drain", "startingOffsets": "latest"}, "`startingOffsets` must be earliest"),
-        ({"mode": "drain", "lockedMessages": "skip"}, "`lockedMessages` must be wait"),
-        ({"queueType": "deadletter"}, "remove `queueType` or `queue`"),
+        ({"mode": "drain", "lockedMessages": "skip"}, "the option `lockedMessages` must be wait"),
+        ({"queueType": "deadletter"}, "remove the option `queueType` or the option `queue`"),
         ({"server": " "}, "the option `server` is empty"),
         ({"server": "ftp://x"}, "http://127.0.0.1:8181"),
         ({"tokenFile": "/nowhere/token"}, "the file of the option `tokenFile`: No such file or directory"),
@@ -318,10 +320,13 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
         ({"txnAppId": "a"}, "the options `txnAppId` and `txnVersion` must be set together; set both, or neither"),
         ({"txnVersion": "1"}, "the options `txnAppId` and `txnVersion` must be set together; set both, or neither"),
         ({"txnId": "a", "txnAppId": "a", "txnVersion": "1"}, "`txnId` and `txnAppId` are mutually exclusive"),
-        ({"txnId": "a", "delivery": "at-least-once"}, "the option `txnId` names a write that happens once, but with"),
+        (
+            {"txnId": "a", "delivery": "at-least-once"},
+            "the option `txnId` is for writes that happen only once, but if the option `delivery` is",
+        ),
         (
             {"txnAppId": "a", "txnVersion": "1", "delivery": "at-least-once"},
-            "the option `txnAppId` names a write that happens once, but with `delivery` at-least-once a repeated write",
+            "the option `txnAppId` is for writes that happen only once, but if the option `delivery` is at-least-once",
         ),
         ({"onInvalid": "ignore"}, "onInvalid"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),

@@ -44,8 +44,8 @@ def test_an_audit_of_files(spark: SparkSession, files: Path) -> None:
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert (lines[0], lines[-1]) == ("1 lost of 2 messages.", "report: waypost-audit/report.html")
-    assert "Lost            1      no acknowledgment arrived" in lines
-    assert result.stderr == "engine: arrow, because there are 3 messages of 0.0 MiB\n"
+    assert "Lost            1      no acknowledgment arrived in time" in lines
+    assert result.stderr == "engine: arrow, because the input has 3 messages and 0.0 MiB\n"
     assert (files / "waypost-audit/lost.csv").read_text("utf-8").count("\n") == 2
 
 
@@ -64,7 +64,7 @@ def test_queues_of_a_daemon(spark: SparkSession, daemon: Daemon, files: Path) ->
     told = json.loads(counted.stdout)
     assert (told["figures"]["Messages"], told["figures"]["Bodies"], told["report"]) == (3, 300, "found/report.html")
     traced = run(*program, "trace", "audit-orders")
-    assert traced.stdout.startswith("The queue contains no reports about traced messages.")
+    assert traced.stdout.startswith("The report queue contains no reports about traced messages.")
     missing = run(*program, "inventory", "audit-nowhere")
     assert missing.exit_code == 1
     assert "audit-nowhere" in missing.stderr.splitlines()[0]

@@ -163,7 +163,7 @@ def test_markdown_has_the_whole_report(tmp_path: Path) -> None:
     assert lines[0] == f"# {markdown(EVIL)}"
     assert "| Queue | Label | Size | At |" in lines
     assert "| q | - | - | - |" in lines
-    assert "The first 2 of 70 rows. messages.csv contains 2 of them." in lines
+    assert "The table shows the first 2 of 70 rows. The file messages.csv contains 2 rows." in lines
     assert f"![{markdown(EVIL)}](bars.svg)" in lines
     assert not any(line.startswith("<") for line in lines)
     assert lines[-1].endswith("at 2026-03-01 12:00:00. All times are UTC.")
@@ -197,7 +197,7 @@ def test_the_same_data_gives_the_same_report(tmp_path: Path) -> None:
 def test_a_long_table_shows_its_first_rows_and_the_file_has_all(tmp_path: Path) -> None:
     table = Table("many", "Many", COLUMNS[:1], [[f"row {number}"] for number in range(120)])
     paths = Report("t", "s", sections=[Section("x", parts=[table])]).write(tmp_path)
-    assert table.remark == "The first 50 of 120 rows. many.csv contains 120 of them."
+    assert table.remark == "The table shows the first 50 of 120 rows. The file many.csv contains 120 rows."
     assert "row 49" in paths.markdown.read_text("utf-8")
     assert "row 50" not in paths.markdown.read_text("utf-8")
     assert "row 119" in paths.tables[0].read_text("utf-8")

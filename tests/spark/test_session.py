@@ -124,9 +124,8 @@ def test_a_token_is_not_on_the_command_line_of_java(monkeypatch: pytest.MonkeyPa
 
 def test_a_missing_package_is_one_sentence_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["waypost.spark.session"], "PACKAGES", ("os", "no_such_pyspark"))
-    sentence = (
-        f"^no_such_pyspark is not installed; `{re.escape(command_for('spark'))}` installs the requirements of Spark$"
-    )
+    command = re.escape(command_for("spark"))
+    sentence = f"^no_such_pyspark is not installed; the command `{command}` installs the requirements of Spark$"
     with pytest.raises(SparkNotAvailable, match=sentence):
         require_packages()
     with pytest.raises(SparkNotAvailable, match=sentence):

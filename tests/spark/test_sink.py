@@ -268,10 +268,10 @@ def test_frames_are_bounded_in_rows_and_bytes() -> None:
             {"body": "binary", "lable": "string"},
             "the column 'lable' is not a property of a message; drop it, or rename it: did you mean label?",
         ),
-        ({"body": "integer"}, "the column `body` is int, but must be binary or string"),
+        ({"body": "integer"}, "the column `body` has the type int, but must have the type binary or string"),
         (
             {"body": "string", "priority": "string"},
-            "the column `priority` is string, but must be tinyint or smallint or int",
+            "the column `priority` has the type string, but must have the type tinyint or smallint or int",
         ),
         ({"label": "string"}, "the column `body` is missing; its type must be binary or string"),
     ],
@@ -381,7 +381,7 @@ def test_a_stream_refuses_the_name_of_a_batch_write(daemon: Daemon, named: dict[
     columns = schema_of({"body": "string", "dest_queue": "string"})
     given = {"server": daemon.url, **named}
     source.MsmqDataSource(given).writer(columns, overwrite=False)
-    words = f"the option `{next(iter(named))}` is only for batch writes: the checkpoint of a stream names its query"
+    words = f"the option `{next(iter(named))}` is only for batch writes: a stream writes each batch once without"
     with pytest.raises(InvalidParameter, match=words):
         source.MsmqDataSource(given).streamWriter(columns, overwrite=False)
 

@@ -165,10 +165,10 @@ def test_lists_that_are_cut_say_so(queue: DataFrame, monkeypatch: pytest.MonkeyP
 
     whole = len(slowest().rows)
     monkeypatch.setattr(trace, "LISTED", 1)
-    assert slowest().remark.startswith(f"The first 1 of {whole} rows.")
+    assert slowest().remark.startswith(f"The table shows the first 1 of {whole} rows.")
 
 
 def test_a_queue_without_reports_says_so(spark: SparkSession, tmp_path: Path) -> None:
     made = trace_report.report(frame(spark, []))
-    assert made.summary == "The queue contains no reports about traced messages."
+    assert made.summary == "The report queue contains no reports about traced messages."
     made.write(tmp_path)

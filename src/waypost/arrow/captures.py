@@ -32,7 +32,7 @@ Input = str | PathLike[str] | Source
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """Packets with the facts that the input has on each: the time of its last byte, its source and its destination.
+    """Packets with their times, sources and destinations. The time is that of the last byte of a packet.
 
     If the input is not a capture, times and destinations are null, and the source is the name of the input.
     """
@@ -44,15 +44,15 @@ class Captured:
 
 
 def packets_of(data: Input, *, kind: Kind | None = None, ports: Ports | None = None) -> Iterator[Packets]:
-    """The messages in a file, or in an open source. `kind` defaults to the kind that the content shows.
+    """Yield the messages in a file, or in an open source. Without `kind`, the content determines the kind.
 
-    An input that is cut short or damaged gives its good packets first, then raises InputError.
+    If an input is cut short or damaged, the function yields the intact packets, and then raises InputError.
     """
     return (batch.packets for batch in captured(data, kind=kind, ports=ports))
 
 
 def captured(data: Input, *, kind: Kind | None = None, ports: Ports | None = None) -> Iterator[Captured]:
-    """The messages in a file or an open source, with times and addresses; otherwise as `packets_of`."""
+    """Like `packets_of`, but yield the messages with their times and addresses."""
     opened: AbstractContextManager[Source]
     opened = nullcontext(data) if isinstance(data, Source) else open_file(fspath(data), lambda _: None)
     with opened as source:

@@ -15,7 +15,7 @@ from waypost.arrow.packets import OnMalformed, Packets
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Messages of these classes with a label like this pattern, in which * and ? stand for any characters.
+    """Messages of these classes whose label matches this pattern. * matches any characters, ? matches one character.
 
     Without classes, and with an empty pattern, all messages are chosen. A malformed packet is always chosen.
     """

@@ -36,7 +36,7 @@ from waypost.wire.codec import INFINITE, attribute_name
 
 
 def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalformed) -> pa.RecordBatch:
-    """A batch with exactly these columns, with the types of schema.ALL, and a row for each packet."""
+    """Decode packets to a RecordBatch with these columns, the types of schema.ALL, and a row for each packet."""
     if not columns:
         raise InvalidParameter(f"the list of columns is empty; choose from {', '.join(schema.ALL.names)}")
     wanted = pa.schema([_field(name) for name in columns])

@@ -5,9 +5,10 @@
     spark = session()
     spark.read.format("msmq").option("server", "127.0.0.1").option("queue", "orders").load().show()
 
-`session` makes a SparkSession with the settings that messages need and finds a Java for it; `register` adds the format
-`msmq` and functions for SQL to any other SparkSession; `purge` removes messages from a queue after they were read;
-`LagListener` keeps the lag of streams as metrics. Needs the extra `spark`.
+The function `session` finds Java and creates a SparkSession with the settings that messages need. The function
+`register` adds the format `msmq` and SQL functions to any other SparkSession. The function `purge` removes messages
+from a queue after they were read. The class `LagListener` provides the lag of streams as metrics. This package needs
+the extra `spark`.
 """
 
 from importlib import import_module

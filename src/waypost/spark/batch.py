@@ -112,13 +112,13 @@ def check_for_batch(options: ReadOptions) -> None:
         raise InvalidParameter(
             f"the option `{options.start_option}` of a batch read must be earliest or JSON, not 'latest' or -1"
             if options.start_option == "startingOffsets"
-            else f"the option `{options.start_option}` of a batch read must be times or -2, not -1"
+            else f"the option `{options.start_option}` of a batch read must contain times or -2, not -1"
         )
     if _has(options.end, "earliest"):
         raise InvalidParameter(
             f"the option `{options.end_option}` must be latest or JSON, not 'earliest' or -2"
             if options.end_option == "endingOffsets"
-            else f"the option `{options.end_option}` must be times or -1, not -2"
+            else f"the option `{options.end_option}` must contain times or -1, not -2"
         )
 
 

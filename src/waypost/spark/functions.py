@@ -1,12 +1,12 @@
-"""Functions on the columns of messages, for SQL. They are temporary functions of the session, written in SQL.
+"""SQL functions for the columns of messages. They are temporary functions of the session, written in SQL.
 
 | function | result |
 |---|---|
-| `msmq_message_id(id)` | a message id as people write it, `{guid}\\number`, from its 20 bytes |
-| `msmq_message_id_bytes(text)` | the 20 bytes of a message id, from that text; null for any other text |
-| `msmq_class_name(class)` | name of a message class, such as MQMSG_CLASS_NORMAL; null for a class of an application |
+| `msmq_message_id(id)` | printed form of a message id, `{guid}\\number`, from its 20 bytes |
+| `msmq_message_id_bytes(text)` | the 20 bytes of a message id, from its printed form; null for any other text |
+| `msmq_class_name(class)` | name of a message class, such as MQMSG_CLASS_NORMAL; null for other classes |
 | `msmq_class_meaning(class)` | meaning of a message class in a few words |
-| `msmq_is_negative(class)` | whether the class says that something failed |
+| `msmq_is_negative(class)` | true if the class reports a failure |
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _GUID: Final = "^[{]?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}[}]?$"
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Add the functions to a session; they replace those of an earlier call."""
+    """Add the SQL functions to a session. A repeated call replaces the functions."""
     for signature, (kind, expression) in FUNCTIONS.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {signature} RETURNS {kind} RETURN {expression}")
 

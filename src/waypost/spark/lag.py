@@ -22,16 +22,17 @@ _METRICS: Final = {
     "messages": "Messages in the queue that the query has not read yet.",
     "bytes": "Bytes of the messages that the query has not read yet.",
     "seconds": "Age of the oldest message that the query has not read yet.",
-    "behind": "Messages that a locked or uncommitted message holds back, beyond those in waypost_spark_lag_messages.",
+    "behind": "Messages behind a locked or uncommitted message, which are not part of waypost_spark_lag_messages.",
 }
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The lag of a query in a queue; `rows` is the number of messages that the query has read since it began.
+    """The lag of a query in a queue.
 
-    `behind` is the number of messages that a locked or uncommitted message holds back, and are not part of the lag.
+    `rows` is the number of messages that the query has read since it began. `behind` is the number of messages behind a
+    locked or uncommitted message. These messages are not part of the lag.
     """
 
     query: str
@@ -62,14 +63,14 @@ def lags(progress: StreamingQueryProgress) -> Iterator[Lag]:
 
 
 class LagListener(StreamingQueryListener):
-    """Keeps the last lag of every running query of a session, as metrics for Prometheus.
+    """Provides the lag of every running query of a session as metrics for Prometheus.
 
         listener = LagListener()
         spark.streams.addListener(listener)
         listener.serve("127.0.0.1", 9185)
 
-    The metrics name a query by its `queryName`, or by its id. They omit queries that have ended. The session is the
-    active one, unless `spark` is another.
+    The metrics identify a query by its `queryName`, or by its id if it has no name, and omit queries that have ended.
+    The argument `spark` is the session (default: the active session).
     """
 
     def __init__(self, spark: SparkSession | None = None) -> None:
@@ -92,7 +93,7 @@ class LagListener(StreamingQueryListener):
         return "\n".join(lines) + "\n"
 
     def serve(self, host: str = "127.0.0.1", port: int = 0) -> int:
-        """Serve the metrics at http://host:port/metrics until `close`, and return the port; 0 selects a free port."""
+        """Serve the metrics at http://host:port/metrics until `close`. Returns the port. Port 0 selects a free port."""
         listener = self
 
         class Metrics(BaseHTTPRequestHandler):
@@ -115,7 +116,7 @@ class LagListener(StreamingQueryListener):
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stop serving the metrics."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

@@ -1,4 +1,4 @@
-"""The values of options: parse the text that Spark passes, or raise an error that says what is allowed."""
+"""Parse the values of options. An invalid value raises an error that shows the allowed values."""
 
 import json
 import re
@@ -33,7 +33,7 @@ _MAX_CLASS: Final = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The options of the user as texts; names are compared without regard to case."""
+    """The options of the user as texts. Names are not case-sensitive."""
 
     values: Mapping[str, str]
 

@@ -62,19 +62,21 @@ KAFKA: Final = {
 _KAFKA: Final = {name.lower(): ours for name, ours in KAFKA.items()}
 # Options that are refused, with the reason and the replacement.
 _REFUSED: Final = {
-    "token": "the option `token` would show in plans: set `tokenFile` or the variable WAYPOST_TOKEN, or set "
-    "spark.msmq.token in the session before you call waypost.spark.register",
+    "token": "the option `token` would be visible in query plans: set the option `tokenFile`, the environment variable "
+    "WAYPOST_TOKEN, or spark.msmq.token in the session before you call waypost.spark.register",
     "store": "the option `store` no longer exists, because a read of a folder took as long as a read through a "
-    "daemon: run waypost serve on the folder and use `server`; without a daemon, use waypost.client.bulk.folder",
+    "daemon: run `waypost serve` on the folder, and set the option `server`; without a daemon, use "
+    "waypost.client.bulk.folder",
     "pushdown": "the option `pushdown` no longer exists, because Spark applies the filter of one query to the "
     "next query of the same DataFrame: select messages with `startingOffsets`, `startingTimestamp`, "
     "`endingTimestamp`, `classes` and `labelPattern`, and select columns with `columns`",
-    "subscribepattern": "the option `subscribePattern` belongs to the Kafka source: use `queuePattern`, in "
-    "which * and ? stand for any characters",
-    "assign": "the option `assign` selects Kafka partitions, which queues do not have: use `queue` or `queues`",
-    "topic": "the option `topic` belongs to the Kafka sink: use `queue`",
-    "includeheadersasmap": "the option `includeHeadersAsMap` is unknown: use `includeHeaders`, which "
-    "adds an array of keys and values",
+    "subscribepattern": "the option `subscribePattern` belongs to the Kafka source: use the option `queuePattern`, "
+    "in which * stands for any characters and ? for one character",
+    "assign": "the option `assign` selects Kafka partitions, which queues do not have: use the option `queue` or "
+    "`queues`",
+    "topic": "the option `topic` belongs to the Kafka sink: use the option `queue`",
+    "includeheadersasmap": "the option `includeHeadersAsMap` is unknown: use the option `includeHeaders`, which adds "
+    "an array of keys and values",
     "startingoffsetsbytimestampstrategy": "the option `startingOffsetsByTimestampStrategy` is unknown; remove it: if a "
     "queue contains no messages after the given time, the read starts at the end of the queue",
     "asyncprogresstrackingenabled": "the option `asyncProgressTrackingEnabled` is refused: with this option, Spark "
@@ -209,7 +211,7 @@ class WriteOptions:
 
 
 def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOptions:
-    """Check the options of a read. Raises InvalidParameter for the first wrong one. `token` is that of the session."""
+    """Check the options of a read. Raises InvalidParameter for the first wrong option. `token` is from the session."""
     options = _given(given)
     queue_type, queues, pattern = _selection(options)
     mode = cast("Mode", options.word("mode", ("peek", "drain", "claim"), "peek"))
@@ -258,12 +260,12 @@ def schema_options(given: Mapping[str, str], token: str | None = None) -> Column
 
 
 def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOptions:
-    """Check the options of a write. Raises InvalidParameter for the first wrong one. `token` is that of the session."""
+    """Check the options of a write. Raises InvalidParameter for the first wrong option. `token` is from the session."""
     options = _given(given)
     endpoint = _endpoint(options, token)
     if endpoint.kind != "daemon":
         raise InvalidParameter(
-            "messages are written through a daemon, which sends them to any host: use the option `server` instead of "
+            "the sink requires a daemon, which sends the messages to any host: use the option `server` instead of "
             "`msmqHost`"
         )
     for name in ("queues", "queuePattern"):
@@ -276,8 +278,8 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
     transaction, version = _transaction(options)
     if transaction and delivery == "at-least-once":
         raise InvalidParameter(
-            f"the option `{_named_by(version)}` names a write that happens once, but with `delivery` at-least-once a "
-            "repeated write sends its messages again; remove one of the two options"
+            f"the option `{_named_by(version)}` is for writes that happen only once, but if the option `delivery` is "
+            "at-least-once, a repeated write sends its messages again; remove one of the two options"
         )
     return WriteOptions(
         endpoint=endpoint,
@@ -298,8 +300,9 @@ def check_stream_write(options: WriteOptions) -> None:
     """Raises InvalidParameter for options that a stream would ignore."""
     if options.transaction:
         raise InvalidParameter(
-            f"the option `{_named_by(options.version)}` is only for batch writes: the checkpoint of a stream names its "
-            "query and batches, so that each batch is written once; remove the option, or use it in foreachBatch"
+            f"the option `{_named_by(options.version)}` is only for batch writes: a stream writes each batch once "
+            "without this option, because its checkpoint identifies the query and the batch; remove the option, or "
+            "use it in foreachBatch"
         )
 
 
@@ -448,7 +451,9 @@ def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     if found == "journal":
         queues = tuple(name if name.lower().endswith(";journal") else f"{name};journal" for name in queues)
     elif found in _SYSTEM and tuple(map(str.lower, queues)) != (_SYSTEM[found],):
-        raise InvalidParameter(f"a host has only one queue of the type {found}: remove `queueType` or `{named[0]}`")
+        raise InvalidParameter(
+            f"a host has only one queue of the type {found}: remove the option `queueType` or the option `{named[0]}`"
+        )
     return found, queues, pattern
 
 
@@ -500,8 +505,8 @@ def _check_consumes(mode: str, start: Position, option: str, endpoint: Endpoint)
         raise InvalidParameter(f"the mode `{mode}` reads the whole queue: {wish}")
     if endpoint.locked == "skip" and mode == "drain":
         raise InvalidParameter(
-            "in the mode `drain`, `lockedMessages` must be wait: a locked message that is skipped, and then returns to "
-            "the queue, would be lost"
+            "in the mode `drain`, the option `lockedMessages` must be wait: if a read skipped a locked message, and "
+            "the message returned to the queue later, the message would be lost"
         )
 
 

@@ -123,15 +123,15 @@ def open_origin(endpoint: Endpoint) -> Origin:
 
 
 def purge(queue: str, upto: int, *, epoch: str = "", **options: str) -> int:
-    """Remove the messages of `queue` up to the arrival number `upto`, and return their number.
+    """Remove the messages of `queue` up to the arrival number `upto`. Returns the number of removed messages.
 
         messages = spark.read.format("msmq").option("queue", "orders;journal").load()
         messages.write.parquet("archive")
         waypost.spark.purge("orders;journal", messages.agg({"seq": "max"}).first()[0])
 
     A repeated call changes nothing. Locked messages stay in the queue. `options` are the options of the format that
-    locate the queue, such as server and tokenFile. If you pass the `epoch` from an offset, and the queue was deleted
-    and created again since, the call removes nothing from the new queue.
+    locate the queue, such as server and tokenFile. If you pass the `epoch` from an offset, and the queue has been
+    deleted and created again since then, the call removes nothing from the new queue.
     """
     if not isinstance(upto, int) or upto < 0:
         raise InvalidParameter(f"`upto` must be the arrival number (seq) of the last message to remove, not {upto!r}")

@@ -57,7 +57,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
 def check_kind(options: ReadOptions, name: str, kind: str) -> None:
     """Raises QueueNotFound if the options want an outgoing queue, and a named queue is not one."""
     if options.queue_type == "outgoing" and kind != "outgoing":
-        raise QueueNotFound(f"{name} is not an outgoing queue; remove the option `queueType` to read it")
+        raise QueueNotFound(f"{name} is not an outgoing queue; to read this queue, remove the option `queueType`")
 
 
 def position_in(queue: BulkQueue, position: Position, option: str) -> Place:
@@ -99,8 +99,8 @@ def stable(queue: BulkQueue, endpoint: Endpoint) -> int:
 def ends_short(name: str, end: int, found: BulkQueue | PlannedRange) -> str:
     """The warning for a read that ends before messages of the queue that are held back."""
     return (
-        f"the read of {name} ends early, at {end}: {found.behind} later messages are held back by {found.held_by}; "
-        "they are read when they are no longer held back"
+        f"the read of {name} ends early, at the arrival number {end}: {found.behind} later messages are held back by "
+        f"{found.held_by}; a later read returns these messages when they are no longer held back"
     )
 
 
@@ -204,9 +204,10 @@ def _without_moved(page: Packets, stretch: Stretch) -> Packets:
 
 def gone(stretch: Stretch, count: int) -> MessageNotFound:
     return MessageNotFound(
-        f"{stretch.count - count} of {stretch.count} messages of {stretch.queue} after {stretch.after} up to "
-        f"{stretch.up_to} are gone: another reader has received or purged them, or they expired; set the option "
-        "`failOnDataLoss` to false to continue without them, or read in the mode `claim`"
+        f"{stretch.count - count} of {stretch.count} messages of {stretch.queue} with arrival numbers from "
+        f"{stretch.after + 1} to {stretch.up_to} are gone: another reader has received or purged these messages, or "
+        "they have expired; set the option `failOnDataLoss` to false to continue without these messages, or read in "
+        "the mode `claim`"
     )
 
 

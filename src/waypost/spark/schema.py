@@ -82,8 +82,8 @@ def shape_of(schema: StructType, columns: Columns) -> Shape:
         expected = from_arrow_type(_column(field.name).type)
         if field.dataType != expected:
             raise InvalidParameter(
-                f"the column `{field.name}` must be {expected.simpleString()}, not {field.dataType.simpleString()}; "
-                "read it with that type, then cast it"
+                f"the column `{field.name}` must have the type {expected.simpleString()}, not "
+                f"{field.dataType.simpleString()}; read the column with this type, then cast the column"
             )
     return Shape(
         names=tuple(schema.names),
@@ -119,8 +119,8 @@ def _check_added(schema: StructType, columns: Columns) -> None:
 def _of_table(reason: str, names: Sequence[str]) -> InvalidParameter:
     example = ", ".join(f"{name} {from_arrow_type(_column(name).type).simpleString().upper()}" for name in names)
     return InvalidParameter(
-        f"{reason}; the columns of a table are those of its CREATE TABLE statement: name them there, as in CREATE "
-        f"TABLE t ({example}) USING msmq"
+        f"{reason}; the columns of a table are those of its CREATE TABLE statement: list the columns there, as in "
+        f"CREATE TABLE t ({example}) USING msmq"
     )
 
 

@@ -89,7 +89,7 @@ def require_packages() -> None:
     missing = [package for package in PACKAGES if find_spec(package) is None]
     if missing:
         raise SparkNotAvailable(
-            f"{missing[0]} is not installed; `{command_for('spark')}` installs the requirements of Spark"
+            f"{missing[0]} is not installed; the command `{command_for('spark')}` installs the requirements of Spark"
         )
 
 

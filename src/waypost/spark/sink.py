@@ -137,7 +137,7 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
 
 
 class StreamWriter(_Sink, DataSourceStreamArrowWriter):
-    """The writer of df.writeStream. The name of the query is the one in the checkpoint."""
+    """The writer of df.writeStream. The checkpoint contains the name of the query."""
 
     def write(self, iterator: Iterator[Any]) -> Written:
         task = query_task()
@@ -328,7 +328,9 @@ def _patiently(options: WriteOptions, write: Callable[[], R]) -> R:
             raise
         except InsufficientResources as error:
             if monotonic() + pause >= end:
-                error.add_note(f"the write has waited {options.quota_wait_s:g} seconds for room (option quotaWait)")
+                error.add_note(
+                    f"the write has waited {options.quota_wait_s:g} seconds for room in the queue (option `quotaWait`)"
+                )
                 raise
         sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)

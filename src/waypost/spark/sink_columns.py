@@ -139,7 +139,8 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
         if not isinstance(column.dataType, kinds):
             allowed = " or ".join(kind().simpleString() for kind in kinds)
             raise InvalidParameter(
-                f"the column `{column.name}` is {column.dataType.simpleString()}, but must be {allowed}"
+                f"the column `{column.name}` has the type {column.dataType.simpleString()}, but must have the type "
+                f"{allowed}"
             )
     for row in MESSAGE_ROWS:
         given = [name for name in row.columns if name in schema.names]
@@ -218,7 +219,7 @@ def _too_large(batch: Any) -> Iterator[tuple[int, str]]:
             what = f"the extension has {extensions[row]} bytes"
         else:
             what = f"the body and the extension have {bodies[row] + extensions[row]} bytes"
-        yield row, f"{what}; a message has at most {MAX_PACKET_SIZE} (4 MiB)"
+        yield row, f"{what}; a message can have at most {MAX_PACKET_SIZE} bytes (4 MiB)"
 
 
 def _body_lengths(batch: Any) -> Codes:

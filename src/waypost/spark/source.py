@@ -100,10 +100,10 @@ class MsmqDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Add the format `msmq` to a session, and the functions of waypost.spark.functions to its SQL.
+    """Add the format `msmq` and the SQL functions of waypost.spark.functions to a session.
 
-    If the session has the setting spark.msmq.token before this call, its value is the token for daemons. Plans do not
-    show the token.
+    If the setting spark.msmq.token of the session is set before this call, its value is the token for daemons. Query
+    plans do not show the token.
     """
     register_format(spark)
     register_functions(spark)

@@ -131,8 +131,8 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         """Warn at the start of a query that removes messages of a setting that it cannot see."""
         if not self._has_begun and self._options.mode != "peek":
             _log.warning(
-                "the mode %s removes messages when Spark has recorded their batch: do not set the option "
-                "asyncProgressTrackingEnabled of writeStream; a source cannot check this option",
+                "the mode %s removes the messages of a batch when Spark has recorded the batch as done: do not set the "
+                "option asyncProgressTrackingEnabled of writeStream; a source cannot check this option",
                 self._options.mode,
             )
         self._has_begun = True
@@ -160,7 +160,7 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
 def check_for_stream(options: ReadOptions) -> None:
     if options.end != "latest":
         raise InvalidParameter(
-            "the options `endingOffsets` and `endingTimestamp` are for batch reads: a stream has no end"
+            "the options `endingOffsets` and `endingTimestamp` are only for batch reads: a stream has no end"
         )
     if options.mode == "claim" and options.endpoint.kind != "daemon":
         raise InvalidParameter(

@@ -243,8 +243,9 @@ class ClaimStream(MessageStream):
         number, claim = place.number, place.claim
         if taken.settled < number <= taken.given:
             _log.warning(
-                "part %d of the claim %s of %s was returned to the queue, because its lease expired or the claim was "
-                "released: the batch is repeated without its messages, and later batches read these messages",
+                "the messages of part %d of the claim %s of %s are in the queue again, because the lease has expired "
+                "or the claim was released: Spark repeats the batch without these messages, and later batches read "
+                "them",
                 number,
                 claim,
                 name,

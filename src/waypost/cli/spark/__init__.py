@@ -11,7 +11,7 @@ VERBS: Final = {
     "archive": Verb("waypost.cli.spark.archive:archive", "Archive the messages of queues into files."),
     "deadletters": Verb(
         "waypost.cli.spark.deadletters:deadletters",
-        "Show why messages became dead-letter messages, and resend or drop them.",
+        "Show why messages became dead-letter messages, and resend, park or drop these messages.",
     ),
     "audit": Verb("waypost.cli.spark.audit:audit", "Find messages that are lost, late or duplicated."),
     "trace": Verb("waypost.cli.spark.trace:trace", "Show the routes of traced messages."),
@@ -34,5 +34,6 @@ app = typer.Typer(cls=Pipelines, add_completion=False, rich_markup_mode=None)
 def _spark() -> None:
     """Find lost messages, and audit, archive, inspect and resend whole queues with Spark.
 
-    Every command prints a summary and writes a report (Markdown, HTML and CSV). Requires pip install 'waypost[spark]'.
+    Every command prints a summary and writes a report (Markdown, HTML and CSV). To install the required packages, run
+    pip install 'waypost[spark]'.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from waypost.spark.pipelines.report import Report
 
 Folder = Annotated[
-    str, typer.Argument(metavar="FOLDER", help="Archive: a folder, or any location that Spark can write to.")
+    str, typer.Argument(metavar="FOLDER", help="Folder of the archive, or the URL of a location that Spark can access.")
 ]
 Type = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "report"]
 BATCH: Final = 1_000_000
@@ -35,12 +35,14 @@ def archive(
     pattern: Annotated[
         str,
         typer.Option(
-            metavar="PATTERN", help="Archive all queues whose name matches the pattern. * matches any characters."
+            metavar="PATTERN", help="Archive all queues whose names match the pattern. * matches any characters."
         ),
     ] = "",
     queue_type: Annotated[
         Type | None,
-        typer.Option("--type", help="Type of the queues to archive. `journal` means the journals of queues."),
+        typer.Option(
+            "--type", help="Type of the queues to archive. The type `journal` selects the journals of the queues."
+        ),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Do not remove the messages from their queues.")] = False,
     kind: Annotated[
@@ -70,8 +72,8 @@ def archive(
     """Archive each message once, and remove it from its queue when the files are stored.
 
     Without a QUEUE, the command archives the journal of the queue manager. The next run of the same command archives
-    the messages that arrived since the last run. After an interruption, the next run continues where the interrupted
-    run stopped. During a run, no other program should receive from these queues.
+    the messages that have arrived since the last run. After an interruption, the next run continues where the
+    interrupted run stopped. While the command runs, no other program should receive messages from the archived queues.
 
     \b
     waypost spark archive ./archive 'orders;journal' 'invoices;journal'
@@ -102,7 +104,7 @@ def archive(
         found, is_sound = _archived(context, wish, means), True
     tell(found, report, "archive", as_json=as_json)
     if not is_sound:
-        raise Failure(found.summary, "the report lists the damaged files. Restore them from a copy.")
+        raise Failure(found.summary, "restore the damaged files from a copy. The report lists these files.")
 
 
 def place(folder: str) -> str:
@@ -118,7 +120,7 @@ def _refuse_with_verify(given: Mapping[str, object]) -> None:
 
 def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -> dict[str, str]:
     if queues and pattern:
-        raise typer.BadParameter("mutually exclusive with the names of queues", param_hint="--pattern")
+        raise typer.BadParameter("mutually exclusive with QUEUE", param_hint="--pattern")
     options = {"queueType": queue_type} if queue_type else {}
     if queues:
         options["queues"] = ",".join(queues)

@@ -44,10 +44,11 @@ def audit(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find messages that are lost, refused, late or duplicated, and measure the delivery time of the other messages.
+    """Find messages that are lost, refused, late or duplicated, and measure delivery times.
 
-    Read the acknowledgments from SOURCE: an administration queue, an archive folder such as ./archive, or *.parquet.
-    The messages must request acknowledgments, and their sender must keep a journal of sent messages.
+    The acknowledgments come from SOURCE, which is an administration queue, an archive folder such as ./archive, or
+    Parquet files such as ./acks.parquet. The sender must request acknowledgments, and must keep a journal of the sent
+    messages.
 
     \b
     waypost spark audit admin

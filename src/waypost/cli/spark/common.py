@@ -52,7 +52,9 @@ LONGEST: Final = 3_155_760_000
 
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Spark master, such as spark://host:7077 (default: this computer)."),
+    typer.Option(
+        metavar="URL", help="URL of the Spark master, such as spark://host:7077 (default: Spark runs on this computer)."
+    ),
 ]
 Conf = Annotated[
     list[str] | None,
@@ -69,7 +71,8 @@ ReportFolder = Annotated[
 Engine = Annotated[
     Literal["auto", "arrow", "spark"],
     typer.Option(
-        help="Engine: spark, arrow (in memory, without Java), or auto (arrow up to 200,000 messages and 512 MiB)."
+        help="Engine. arrow works in memory and needs no Java. auto selects arrow for up to 200,000 messages and "
+        "512 MiB, and otherwise spark."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not show progress on standard error.")]
@@ -187,7 +190,7 @@ def _reason_for_spark(measured: Callable[[Target], "Size | None"], target: Targe
         return None
     told = str(size)
     if means.engine == "auto" and (size.messages > SMALL_MESSAGES or size.bytes > SMALL_BYTES):
-        return f"{told}; --engine arrow reads them into memory"
+        return f"{told}; with --engine arrow, the command reads all of this into memory"
     _say(means, f"engine: arrow, because {told}" if means.engine == "auto" else f"engine: arrow; {told}")
     return None
 
@@ -257,9 +260,11 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
     for each in given:
         name, equals, value = each.partition("=")
         if not name.strip() or not equals:
-            raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint="--conf")
+            raise typer.BadParameter(f"{each!r} does not have the form NAME=VALUE", param_hint="--conf")
         if name.strip().lower().endswith(("token", "password", "secret")):
-            warn_of_secret(f"--conf {name.strip()}", "WAYPOST_TOKEN or a file of settings")
+            warn_of_secret(
+                f"--conf {name.strip()}", "the environment variable WAYPOST_TOKEN, or a file with Spark settings"
+            )
         settings[name.strip()] = value
     return settings
 

@@ -38,7 +38,9 @@ def deadletters(
     action: Annotated[
         Action | None,
         typer.Argument(
-            metavar="ACTION", help="Action: resend, park (move to another queue) or drop (default: only report)."
+            metavar="ACTION",
+            help="Action: resend, park (move to another queue) or drop. Without an action, the command only writes a "
+            "report.",
         ),
     ] = None,
     *,
@@ -62,7 +64,12 @@ def deadletters(
         float, seconds("Select messages that became dead-letter messages at least this number of seconds ago.")
     ] = 0,
     to: Annotated[
-        str, typer.Option(metavar="NAME", help="Queue for resent or parked messages (default for park: `parked`).")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Queue for resent or parked messages (default: the original queue for resend, the queue `parked` for "
+            "park).",
+        ),
     ] = "",
     parked: Annotated[
         str,
@@ -80,11 +87,11 @@ def deadletters(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Report why messages were not delivered, and resend, park or drop them.
+    """Report why messages were not delivered, and resend, park or drop these messages.
 
-    Messages for transactional queues are sent exactly once, even after an interruption or if two runs work at the same
-    time. Messages for other queues are sent without a transaction. If the program is killed while it sends these
-    messages, the next run may send some of these messages again.
+    Messages for transactional queues are sent exactly once, even if a run is interrupted or if two runs work at the
+    same time. Messages for nontransactional queues are sent without a transaction. If the command is killed while it
+    sends messages to nontransactional queues, the next run may send some of these messages again.
 
     \b
     waypost spark deadletters
@@ -94,7 +101,7 @@ def deadletters(
     if to and action not in ("resend", "park"):
         raise typer.BadParameter("only valid with resend and park", param_hint="--to")
     if do and action is None:
-        raise typer.BadParameter("no action is specified: specify resend, park or drop", param_hint="--do")
+        raise typer.BadParameter("the action is missing; specify resend, park or drop", param_hint="--do")
     require()
     pipeline = import_module("waypost.spark.pipelines.deadletters")
     doing = import_module("waypost.spark.pipelines.deadletter_actions")

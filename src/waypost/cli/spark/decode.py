@@ -27,7 +27,7 @@ def decode(
         Literal["pcap", "raw", "hex", "parquet", "archive"] | None,
         typer.Option("--as", help="Format of the files (default: detected from their first bytes)."),
     ] = None,
-    out: Annotated[str, typer.Option(metavar="FOLDER", help="Folder for the decoded files.")] = "",
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Write the decoded columns to files in this folder.")] = "",
     form: Annotated[
         Literal["parquet", "csv", "json"] | None,
         typer.Option("--format", help="Format of the files to write (default: parquet)."),
@@ -44,8 +44,9 @@ def decode(
 ) -> None:
     """Decode millions of packets into columns. Use `waypost decode` to show single packets, field by field.
 
-    FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive. If
-    bytes are not a packet, the column packet_error contains the reason. The exit code is 1 if a file is not readable.
+    FILE is a pcap or pcapng capture, a file with raw packets or hexadecimal text, a Parquet file with a column
+    `packet`, or an archive. If a packet is malformed, the column packet_error contains the reason. If the command
+    cannot read a file to its end, the exit code is 1.
 
     \b
     waypost spark decode traffic.pcapng --out columns
@@ -89,7 +90,7 @@ def _check_apart(files: list[str], out: str) -> None:
         parts = _parts(name)
         if len(parts) >= len(folder) and all(map(_matches, folder, parts)):
             raise typer.BadParameter(
-                f"{name} is in this folder and would be deleted; specify another folder", param_hint="--out"
+                f"the input {name} is in this folder and would be deleted; specify another folder", param_hint="--out"
             )
 
 

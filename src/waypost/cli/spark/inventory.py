@@ -30,9 +30,9 @@ def inventory(
 ) -> None:
     """Report the number, size, age, rate, kinds and senders of the messages in queues.
 
-    SOURCE is a queue such as orders, an archive folder such as ./archive, or *.parquet (default: all queues).
-    Transactional messages are checked for duplicates, order and complete transactions. No message is removed from a
-    queue.
+    SOURCE is a queue such as orders, an archive folder such as ./archive, or Parquet files such as ./orders.parquet
+    (default: all queues). The command checks transactional messages for duplicates, wrong order and incomplete
+    transactions. The command does not remove messages from queues.
 
     \b
     waypost spark inventory

@@ -42,16 +42,22 @@ def replay(
     since: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Select messages that arrived at this time or later, such as 2026-03-01T12:00."
+            metavar="TIME", help="Select messages that arrived at this time or later. Example: 2026-03-01T12:00."
         ),
     ] = "",
     until: Annotated[str, typer.Option(metavar="TIME", help="Select messages that arrived before this time.")] = "",
     to: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="FROM=TO", help="Send the messages of queue FROM to queue TO; may be repeated."),
+        typer.Option(
+            "--map", metavar="FROM=TO", help="Send the messages of the queue FROM to the queue TO; may be repeated."
+        ),
     ] = None,
     map_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CSV file with two columns, FROM and TO, as in --map.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file with two columns, FROM and TO. Each line has the same effect as --map FROM=TO.",
+        ),
     ] = None,
     relabel: Annotated[
         str, typer.Option(metavar="TEXT", help="New label of the messages. {label} stands for the old label.")
@@ -64,7 +70,12 @@ def replay(
         typer.Option(help="Delivery guarantee. Nontransactional queues require at-least-once."),
     ] = "exactly-once",
     name: Annotated[
-        str, typer.Option("--id", metavar="NAME", help="Name of the replay (default: derived from the command).")
+        str,
+        typer.Option(
+            "--id",
+            metavar="NAME",
+            help="Name of the replay (default: derived from the archive, the daemon and the selection).",
+        ),
     ] = "",
     check: Annotated[
         bool, typer.Option("--check", help="Check that the messages are in their destination queues.")
@@ -79,8 +90,8 @@ def replay(
 ) -> None:
     """Send archived messages again, to their original queues or to other local or remote queues.
 
-    The daemon sends the messages. To continue an interrupted replay, run the same command again. Each message is sent
-    only once.
+    The daemon sends the messages. To continue an interrupted replay, run the same command again. With exactly-once
+    delivery, each message is sent only once.
 
     \b
     waypost spark replay ./archive --queue '*orders*' --since 2026-03-01 --do
@@ -96,7 +107,9 @@ def replay(
     }
     if name and not re.fullmatch(r"\w[\w.-]*", name):
         raise typer.BadParameter(
-            f"{name!r} is invalid: only letters, digits, dots and hyphens are allowed", param_hint="--id"
+            f"{name!r} is invalid: only letters, digits, underscores, dots and hyphens are allowed, and the first "
+            "character must not be a dot or a hyphen",
+            param_hint="--id",
         )
     path = place(folder)
     with choosing(context, "replay", Means(engine, master, conf, quiet), lambda _: _measured(path)) as work:
@@ -174,7 +187,7 @@ def _destinations(pairs: list[str], file: Path | None) -> dict[str, str]:
     for pair in pairs:
         match = _PAIR.fullmatch(pair)
         if match is None:
-            raise typer.BadParameter(f"{pair!r} is not FROM=TO", param_hint="--map")
+            raise typer.BadParameter(f"{pair!r} does not have the form FROM=TO", param_hint="--map")
         found[match[1].strip()] = match[2].strip()
     return found
 

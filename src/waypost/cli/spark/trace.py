@@ -20,7 +20,8 @@ def trace(
 ) -> None:
     """Show the routes of traced messages, with slow hops, loops and messages that did not arrive.
 
-    Read the report messages from SOURCE: a report queue, an archive folder such as ./archive, or *.parquet.
+    The report messages come from SOURCE, which is a report queue, an archive folder such as ./archive, or Parquet files
+    such as ./reports.parquet.
 
     \b
     waypost spark trace reports

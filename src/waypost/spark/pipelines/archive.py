@@ -136,7 +136,8 @@ def table_of(path: str, kind: str) -> Table:
         home = import_module(f"waypost.spark.pipelines.{kind}")
     except ModuleNotFoundError as error:
         raise InvalidParameter(
-            f"an archive of {kind} requires {error.name}, which is not installed; run pip install 'waypost[{kind}]'"
+            f"an archive in the format {kind} requires the package {error.name}, which is not installed; run "
+            f"pip install 'waypost[{kind}]'"
         ) from None
     found: Table = home.table(path)
     return found
@@ -164,7 +165,7 @@ def archive_queues(
 
 
 def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint: str = "") -> StreamingQuery:
-    """Archive the current messages of a stream, batch by batch, and end. The same checkpoint continues from there."""
+    """Archive the current messages of a stream in batches, and end. A later call with the same checkpoint continues."""
     path = path.rstrip("/")
     table = checked_table(SparkNotes(messages.sparkSession, path), path, kind)
 
@@ -216,8 +217,8 @@ def checked_table(notes: Notes, path: str, kind: str) -> Table:
     table = table_of(path, kind)
     first = notes.first(BATCHES, ENTRY)
     if first is not None and first["path"].startswith("queue=") is not (kind == "parquet"):
-        other = "Parquet files" if first["path"].startswith("queue=") else "a table of Delta or Iceberg"
-        raise InvalidParameter(f"{path} is an archive of {other}; use that format, or another folder")
+        other = "of Parquet files" if first["path"].startswith("queue=") else "in the format delta or iceberg"
+        raise InvalidParameter(f"{path} is an archive {other}; use that format, or another folder")
     return table
 
 
@@ -277,7 +278,7 @@ def check_is_on_disk(path: str, checkpoint: str = "") -> None:
         require_disk(each)
     folder = local_path(checkpoint or default_checkpoint(path))
     if Checkpoint(folder).is_of_another_format():
-        raise OnlyWithSpark(f"the checkpoint {folder} is of another version of Spark")
+        raise OnlyWithSpark(f"the checkpoint {folder} was written by another version of Spark")
 
 
 def archive_on_disk(
@@ -293,7 +294,7 @@ def archive_on_disk(
     table = checked_table(notes, path, kind)
     stream = with_token(token)({**QUARANTINE, **options}).streamReader(from_arrow_schema(MESSAGE))
     if not isinstance(stream, RangeStream):
-        raise InvalidParameter("an archive without Spark reads in the modes peek and drain only")
+        raise InvalidParameter("without Spark, an archive supports only the modes peek and drain")
     place = Checkpoint(local_path(checkpoint or default_checkpoint(path)))
     began = datetime.now(UTC)
     query = place.query()

@@ -6,7 +6,7 @@ from typing import Any, Final
 from waypost.spark.pipelines import plots
 from waypost.spark.pipelines.archive import Outcome
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_parts import shown
+from waypost.spark.pipelines.report_parts import counted
 
 DRAWN: Final = 12
 _DAYS: Final = (
@@ -35,21 +35,20 @@ def report(outcome: Outcome, *, origin: str = "") -> Report:
     queues = len({day["queue"] for day in days})
     stored = outcome.stored_bytes
     summary = (
-        f"{messages:,} messages of {_queues(queues)} are in {outcome.path}."
+        f"{counted(messages, 'message')} of {_queues(queues)} {'is' if messages == 1 else 'are'} in {outcome.path}."
         if messages
-        else f"The queues have no new messages for {outcome.path}."
+        else f"The queues contain no new messages for the archive {outcome.path}."
     )
+    smaller = f"{size / stored:.1f} times smaller than the packets" if stored and size > stored else ""
     figures = [
         Figure("Messages", messages, note=f"of {_queues(queues)}"),
         Figure("Packets", size, Kind.BYTES),
-        Figure(
-            "Files", stored, Kind.BYTES, note=f"{size / stored:.1f} times smaller" if stored and size > stored else ""
-        ),
+        Figure("Files", stored, Kind.BYTES, note=smaller),
         Figure("Batches", outcome.batches),
     ]
     malformed = _total(days, "malformed")
     if malformed:
-        figures.append(Figure("Malformed", malformed, note="archived unchanged", tone=Tone.WARNING))
+        figures.append(Figure("Malformed", malformed, note="malformed packets, archived unchanged", tone=Tone.WARNING))
     parts: list[Part] = [Table.of("days", "By queue and day", _DAYS, days)]
     by_queue: dict[str, int] = {}
     for day in days:
@@ -63,15 +62,16 @@ def report(outcome: Outcome, *, origin: str = "") -> Report:
 def verification(path: str, files: int, problems: Sequence[Mapping[str, Any]]) -> Report:
     """The report on a verification of all files."""
     count = len({row["path"] for row in problems})
-    summary = (
-        f"{count:,} of {files:,} files of {path} do not match their manifests."
-        if problems
-        else f"All {files:,} files of {path} match their manifests."
-    )
+    summary = f"All {files:,} files of {path} match the manifests."
+    if problems:
+        verb = "does" if count == 1 else "do"
+        summary = f"{count:,} of {counted(files, 'file')} of {path} {verb} not match the manifests."
+    elif files == 1:
+        summary = f"The only file of {path} matches its manifest."
     figures = [Figure("Files", files), Figure("Wrong", count, tone=Tone.of_problems(count))]
     parts: list[Part] = [Table.of("problems", "Files", _PROBLEMS, problems)] if problems else []
     if problems:
-        parts.insert(0, Note("A replay does not send the messages in missing files.", Tone.BAD))
+        parts.insert(0, Note("A replay does not send messages from missing files.", Tone.BAD))
     return Report("Archive verification", summary, figures, [Section("Differences", "", parts)] if parts else [], path)
 
 
@@ -80,4 +80,4 @@ def _total(rows: Sequence[Mapping[str, Any]], name: str) -> int:
 
 
 def _queues(count: int) -> str:
-    return f"{shown(count, Kind.COUNT)} queue{'' if count == 1 else 's'}"
+    return counted(count, "queue")

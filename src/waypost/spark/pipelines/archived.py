@@ -40,7 +40,7 @@ def read_archive(spark: SparkSession, path: str, *, batches: Collection[str] | N
     except AnalysisException as error:
         if is_path_missing(error):
             raise InvalidParameter(
-                f"a file of the archive {path} is missing; verify the archive to see its name"
+                f"a file of the archive {path} is missing; to see the name of the file, verify the archive"
             ) from None
         raise
 
@@ -54,7 +54,7 @@ def entries(spark: SparkSession, path: str, *, batches: Collection[str] | None =
 
 
 def _not_an_archive(path: str) -> InvalidParameter:
-    return InvalidParameter(f"{path} is not an archive, or is empty: it contains no {BATCHES}")
+    return InvalidParameter(f"{path} is not an archive, or is empty: the folder {BATCHES} is missing")
 
 
 def verify(spark: SparkSession, path: str) -> DataFrame:
@@ -88,7 +88,7 @@ def _problem(root: Path, entry: dict[str, Any]) -> str:
         found = digest_of_file(root / entry["path"])
     except OSError:
         return _MISSING
-    return "" if found == entry["digest"] else f"digest is {found}, not {entry['digest']}"
+    return "" if found == entry["digest"] else f"the field digest is {found}, not {entry['digest']}"
 
 
 def _unlike(spark: SparkSession, path: str, wanted: DataFrame) -> DataFrame:
@@ -98,7 +98,7 @@ def _unlike(spark: SparkSession, path: str, wanted: DataFrame) -> DataFrame:
     problems = [
         sf.when(
             ~sf.col(name).eqNullSafe(sf.col(f"found_{name}")),
-            sf.format_string(f"{name} is %s, not %s", sf.col(f"found_{name}"), sf.col(name)),
+            sf.format_string(f"the field {name} is %s, not %s", sf.col(f"found_{name}"), sf.col(name)),
         )
         for name in _CHECKED
     ]
@@ -171,7 +171,9 @@ def _differences(wanted: Line, found: Line | None) -> str:
     if found is None:
         return _MISSING
     problems = [
-        f"{name} is {_word(found[name])}, not {_word(wanted[name])}" for name in _CHECKED if found[name] != wanted[name]
+        f"the field {name} is {_word(found[name])}, not {_word(wanted[name])}"
+        for name in _CHECKED
+        if found[name] != wanted[name]
     ]
     return "; ".join(problems)
 

@@ -1,7 +1,8 @@
 """Delivery audit: compare the messages that were sent with the acknowledgments that came back.
 
-The correlation id of an acknowledgment is the id of the acknowledged message (MS-MQQB 3.1.7.15). MSMQ counts time in
-seconds, and each computer by its own clock: a latency may be a second off, and below 0 if clocks differ.
+The correlation id of an acknowledgment is the id of the acknowledged message (MS-MQQB 3.1.7.15). MSMQ records times
+in whole seconds, and each computer uses its own clock. Therefore, a latency may be wrong by one second, and may be
+negative if the clocks differ.
 """
 
 from collections.abc import Iterator, Sequence
@@ -128,14 +129,14 @@ def _latency(audited: DataFrame) -> dict[str, Any]:
 
 
 def audit(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:
-    """A row for each message that was sent, with its `outcome`.
+    """Return one row for each sent message. The column `outcome` has one of these values.
 
-    received  an application received it
-    reached   it is in its queue
-    refused   it was refused; `refusal` is the class of the negative acknowledgment
-    lost      no acknowledgment came, and the time for it is over
-    waiting   no acknowledgment came yet
-    unasked   its sender asked for no acknowledgment
+    received  an application received the message
+    reached   the message reached its queue
+    refused   the message was refused; `refusal` is the class of the negative acknowledgment
+    lost      no acknowledgment arrived, and the time limit has passed
+    waiting   no acknowledgment has arrived yet, and the time limit has not passed
+    unasked   the sender requested no acknowledgment
 
     The columns `late` and `duplicated` (several acknowledgments of the same kind) are independent of the outcome.
     """
@@ -143,7 +144,7 @@ def audit(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = Non
 
 
 def unmatched(sent: DataFrame, acknowledgments: DataFrame) -> DataFrame:
-    """Acknowledgments of messages that are not in `sent`, a row for each such message."""
+    """Return the acknowledgments of messages that are not in `sent`, with one row for each of these messages."""
     return _words(acknowledgments).join(_about(sent), _KEY, "left_anti").drop("key")
 
 
@@ -216,8 +217,10 @@ def refusals(audited: DataFrame) -> DataFrame:
 
 
 def audit_stream(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:
-    """Audit two streams: a row for each acknowledgment with its message, and a row with the outcome lost for a message
-    without one when `lost_after` is over. Spark keeps younger messages in its state.
+    """Audit two streams. Returns a row for each pair of an acknowledgment and its message.
+
+    If `lost_after` passes without an acknowledgment of a message, the function returns a row with the outcome lost.
+    Spark keeps younger messages in its state.
     """
     rules = rules or Rules()
     wait, skew = (f"INTERVAL {round(span.total_seconds())} SECONDS" for span in (rules.lost_after, rules.skew))

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from waypost.spark.pipelines import in_memory, plots
 from waypost.spark.pipelines.audit import LOST, OUTCOMES, REFUSED, Findings, Rules, examine, latency_classes
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_parts import id_text, shown
+from waypost.spark.pipelines.report_parts import counted, id_text, shown
 from waypost.wire.message_class import meaning
 
 # Largest number of routes in a drawing.
@@ -43,7 +43,7 @@ _TONES: Final = dict(
 def report(
     sent: DataFrame | pa.Table, acknowledgments: DataFrame | pa.Table, rules: Rules | None = None, origin: str = ""
 ) -> Report:
-    """Run the audit once, and report its findings. Both sources are DataFrames, or tables in memory without Spark."""
+    """Run the audit once, and report its findings. Both sources are DataFrames, or both are Arrow tables."""
     rules = rules or Rules()
     if isinstance(sent, pa.Table):
         findings = in_memory.examine(sent, acknowledgments, rules)
@@ -75,7 +75,7 @@ class _Findings:
             for name, word in ((LOST, "lost"), (REFUSED, "refused"), ("late", "late"), ("duplicated", "duplicated"))
             if counts[name]
         ]
-        told = f"of {counts['sent']:,} messages"
+        told = f"of {counted(counts['sent'], 'message')}"
         return f"{', '.join(bad)} {told}." if bad else f"None {told} is lost, refused, late or duplicated."
 
     def figures(self, rules: Rules) -> list[Figure]:
@@ -86,14 +86,14 @@ class _Findings:
             return f"{shown(counts[name] / sent, Kind.SHARE)} of all messages" if sent else ""
 
         return [
-            Figure("Sent", sent, note=f"on {len(self.routes):,} routes"),
+            Figure("Sent", sent, note=f"on {counted(len(self.routes), 'route')}"),
             Figure("Received", counts["received"], note=share("received"), tone=Tone.GOOD),
             Figure("In their queue", counts["reached"], note="reached, not received"),
-            Figure("Lost", counts[LOST], note="no acknowledgment arrived", tone=Tone.of_problems(counts[LOST])),
+            Figure("Lost", counts[LOST], note="no acknowledgment arrived in time", tone=Tone.of_problems(counts[LOST])),
             Figure("Refused", counts[REFUSED], note=share(REFUSED), tone=Tone.of_problems(counts[REFUSED])),
-            Figure("Late", counts["late"], note=f"after more than {late}", tone=_warning(counts["late"])),
+            Figure("Late", counts["late"], note=f"delivered after more than {late}", tone=_warning(counts["late"])),
             Figure("Duplicated", counts["duplicated"], tone=_warning(counts["duplicated"])),
-            Figure("99% reach in", self.latency["p99"], Kind.SECONDS, note=f"half of them in {self._half}"),
+            Figure("99% reach in", self.latency["p99"], Kind.SECONDS, note=f"50% reach their queue in {self._half}"),
         ]
 
     @property
@@ -104,13 +104,13 @@ class _Findings:
         return [
             Section(
                 "Routes",
-                "A route is the sending queue manager and the destination queue.",
+                "A route leads from a sending queue manager to a destination queue.",
                 [*self._drawn(), Table.of("routes", "Outcomes", self._columns(), self.routes)],
             ),
             Section(
                 "Latency",
-                "The times from sending until the message reached its queue, and until an application received it. "
-                "Times are whole seconds, from the clocks of both computers.",
+                "The tables show the time from sending until a message reached its queue, and until an application "
+                "received the message. Times are in whole seconds, and come from the clocks of both computers.",
                 [*self._histogram(), Table.of("latencies", "By route", _LATENCIES, self.routes)],
             ),
             *self._lost(rules),
@@ -129,7 +129,7 @@ class _Findings:
         most = self.routes[:DRAWN]
         series = [plots.Series(name, [route[name] for route in most], _TONES[name]) for name in OUTCOMES]
         labels = [f"{shown(route['source_qm'], Kind.GUID)} → {route['dest_queue']}" for route in most]
-        text = f"Messages by outcome, for the {len(most)} routes with most messages."
+        text = f"Messages by outcome, for the {len(most)} routes with the most messages."
         return [
             plots.stacked("outcomes", "Outcomes of messages", labels, [s for s in series if any(s.values)], text=text)
         ]
@@ -145,7 +145,8 @@ class _Findings:
         if not count:
             return []
         text = (
-            f"The senders requested an acknowledgment, but none arrived within {shown(rules.lost_after, Kind.SECONDS)}."
+            f"The senders of these messages requested acknowledgments, but no acknowledgment arrived within "
+            f"{shown(rules.lost_after, Kind.SECONDS)}."
         )
         return [Section("Lost", text, [_list("lost", self.found.lost, _MESSAGE, count)])]
 
@@ -165,7 +166,7 @@ class _Findings:
         times = [
             Column(f"{name}_count", f"{name.capitalize()} acknowledgments", Kind.COUNT) for name in ("reach", "receive")
         ]
-        text = "Each of these messages was delivered more than once: several acknowledgments are of the same kind."
+        text = "These messages have several acknowledgments of one kind, so each message was delivered more than once."
         return [Section("Duplicated", text, [_list("duplicated", self.found.duplicated, (*_MESSAGE, *times), count)])]
 
     def _unmatched(self) -> list[Section]:
@@ -177,7 +178,7 @@ class _Findings:
             *(Column(f"{name}_time", name.capitalize(), Kind.TIME) for name in ("reached", "received", "refused")),
         )
         note = Note(
-            "These messages were sent before the journal begins, or their senders keep no journal.", Tone.WARNING
+            "These messages were sent before the journal began, or their senders keep no journal.", Tone.WARNING
         )
         table = _list("unmatched", self.found.unmatched, columns, count, title="Acknowledged messages")
         return [Section("Acknowledgments of unknown messages", "", [note, table])]

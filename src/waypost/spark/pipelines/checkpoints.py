@@ -133,8 +133,8 @@ class Checkpoint:
 
     def _damaged(self, file: Path) -> InvalidParameter:
         return InvalidParameter(
-            f"the checkpoint is damaged: {file} is missing or unreadable; restore it from a copy, or specify another "
-            "checkpoint"
+            f"the checkpoint is damaged: {file} is missing or unreadable; restore the file from a copy, or specify "
+            "another checkpoint"
         )
 
     def _in_use(self) -> SharingViolation:

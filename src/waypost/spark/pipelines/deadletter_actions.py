@@ -87,7 +87,7 @@ class Done:
 
 
 def resend(tables: Iterable[Any], manager: "Manager", *, to: str = "") -> Done:
-    """Send dead-letter messages again to their destination or to `to`, and remove them from the dead-letter queue."""
+    """Send dead-letter messages to their original destination or to the queue `to`, and remove the originals."""
     is_transactional: bool | None = None
     if to:
         queue = manager.queue(to)
@@ -129,7 +129,7 @@ def park(tables: Iterable[Any], manager: "Manager", *, to: str = PARKING) -> Don
 
 
 def drop(tables: Iterable[Any], manager: "Manager") -> Done:
-    """Remove dead-letter messages from their queue for good."""
+    """Remove dead-letter messages from their queue permanently."""
     run = _Run(manager)
     for table in tables:
         run.remove(table)
@@ -301,8 +301,8 @@ class _Run:
         except SharingViolation:
             self.manager.call(DropStages(stages=stages))
             raise SharingViolation(
-                f"another reader holds dead-letter messages of {queue}; run the command again when that reader has "
-                "finished"
+                f"another reader has locked dead-letter messages in {queue}; run the command again when that reader "
+                "has finished"
             ) from None
         except (MessageNotFound, QueueNotFound, QueueDeleted):
             self.manager.call(DropStages(stages=stages))
@@ -381,5 +381,5 @@ def _named(receipt: "Message") -> tuple[str, list[int]]:
         return str(found["queue"]), [int(lookup_id) for lookup_id in found["lookup_ids"]]
     except (ValueError, TypeError, KeyError):
         raise InvalidParameter(
-            f"the message {receipt.id} in the queue {RECEIPTS} is not a receipt; remove it"
+            f"the message {receipt.id} in the queue {RECEIPTS} is not a receipt; remove this message"
         ) from None

@@ -40,7 +40,7 @@ _NUMBER: Final = r"[0-9]+"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of dead-letter messages, which match one value of every field that is not empty.
+    """A choice of dead-letter messages. A message must match one value of every field that is not empty.
 
     Destinations and labels are patterns.
     """

@@ -1,4 +1,4 @@
-"""The report on dead-letter messages: reasons, destinations, groups and ages; and the action on them."""
+"""The report on dead-letter messages: reasons, destinations, groups and ages, and the action on the messages."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from waypost.spark.pipelines import plots
 from waypost.spark.pipelines.deadletter_actions import Done
 from waypost.spark.pipelines.deadletters import Tally
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table
-from waypost.spark.pipelines.report_parts import in_utc
+from waypost.spark.pipelines.report_parts import counted, in_utc
 from waypost.wire.message_class import meaning
 
 FIGURES: Final = 5
@@ -51,32 +51,34 @@ def report(tally: Tally, *, action: str = "", done: Done | None = None, now: dat
 
 
 def _summary(total: int, action: str, done: Done | None) -> str:
-    counted = f"{total:,} dead-letter message{'' if total == 1 else 's'}"
+    told = counted(total, "dead-letter message")
     verb = {"resend": "sent again", "park": "parked", "drop": "dropped"}.get(action)
     if verb is None:
-        return f"There {'is' if total == 1 else 'are'} {counted}." if total else "There are 0 dead-letter messages."
+        return f"There {'is' if total == 1 else 'are'} {told}." if total else "There are 0 dead-letter messages."
     if done is None:
-        return f"{counted} would be {verb}; nothing was done."
+        return f"{told} would be {verb}; nothing was done."
     if not total:
         return f"No dead-letter message was {verb}.{_settled(done.settled)}"
-    return f"{done.removed:,} of {counted} {'was' if done.removed == 1 else 'were'} {verb}.{_settled(done.settled)}"
+    return f"{done.removed:,} of {told} {'was' if done.removed == 1 else 'were'} {verb}.{_settled(done.settled)}"
 
 
 def _settled(count: int) -> str:
     """A sentence on messages of an interrupted run, if it left any."""
     if not count:
         return ""
-    return f" {count:,} {'message was' if count == 1 else 'messages were'} sent by an earlier, interrupted run."
+    return f" {counted(count, 'message')} {'was' if count == 1 else 'were'} sent by an earlier, interrupted run."
 
 
 def _done_figures(done: Done | None) -> list[Figure]:
     if done is None:
         return []
-    found = [Figure("Removed", done.removed, note="from their dead-letter queue")]
+    found = [Figure("Removed", done.removed, note="removed from the dead-letter queue")]
     if done.sent_once:
-        found.append(Figure("Sent once", done.sent_once, note="in a transaction"))
+        found.append(Figure("Sent once", done.sent_once, note="sent in a transaction"))
     if done.sent_at_least_once:
-        found.append(Figure("Sent", done.sent_at_least_once, note="without a transaction, to nontransactional queues"))
+        found.append(
+            Figure("Sent", done.sent_at_least_once, note="sent without a transaction, to nontransactional queues")
+        )
     if done.gone:
         found.append(Figure("Gone", done.gone, note="removed by another program during the run"))
     if done.settled:
@@ -96,7 +98,10 @@ def _reason_parts(reasons: Sequence[dict[str, Any]]) -> list[Part]:
         parts.insert(0, plots.bars("reasons", "Messages by reason", values, text="Dead-letter messages by reason."))
     if any(row["reason"] in _WRONG_KIND for row in reasons):
         parts.append(
-            Note("Some messages were transactional and their queue was not, or the reverse. Resend corrects this.")
+            Note(
+                "Some transactional messages failed at nontransactional queues, or the reverse. The action resend "
+                "corrects this."
+            )
         )
     return parts
 

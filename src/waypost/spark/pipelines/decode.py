@@ -107,7 +107,9 @@ def decoded(packets: DataFrame, columns: Sequence[str] = DECODED) -> DataFrame:
 def check_packets(names: Sequence[str], *, has_packets: bool) -> None:
     """Raises InvalidParameter if the column `packet` is not among the columns with these names."""
     if not has_packets:
-        raise InvalidParameter(f"the column {PACKET} (binary) to decode is missing; the columns are {', '.join(names)}")
+        raise InvalidParameter(
+            f"the binary column {PACKET}, which contains the packets, is missing; the columns are {', '.join(names)}"
+        )
 
 
 def _decoder(columns: tuple[str, ...]) -> Callable[[_Batches], _Batches]:
@@ -154,7 +156,7 @@ def check_output(path: str, there: Sequence[str], columns: Sequence[str]) -> Non
         raise InvalidParameter(f"{path} is a file, which would be deleted; specify a folder")
     others = [] if folder is None else [each.name for each in folder.iterdir() if not OURS.match(each.name)]
     if others:
-        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; specify a new or empty folder")
+        raise InvalidParameter(f"{path} contains {others[0]!r}, which would be deleted; specify a new or empty folder")
 
 
 def _binaries(rows: DataFrame) -> list[str]:

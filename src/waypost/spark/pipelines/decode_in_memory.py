@@ -97,7 +97,9 @@ def _parquet_files(names: Iterable[str]) -> list[Path]:
             raise OnlyWithSpark(f"{found[0]} and {file} have different columns")
     for field in schemas[0] if schemas else ():
         if not any(is_it(field.type) for is_it in _PLAIN):
-            raise OnlyWithSpark(f"the column {field.name!r} of {found[0]} has the type {field.type}")
+            raise OnlyWithSpark(
+                f"the column {field.name!r} of {found[0]} has the type {field.type}, which only Spark can read"
+            )
     return found
 
 
@@ -110,7 +112,7 @@ def _files_below(name: str) -> list[Path]:
         return [place]
     there = sorted(each for each in place.iterdir() if not is_hidden(each.name))
     if any(each.is_dir() for each in there):
-        raise OnlyWithSpark(f"{name} has folders in it")
+        raise OnlyWithSpark(f"{name} contains folders")
     if not there:
         raise InvalidParameter(f"{name} contains no Parquet files")
     return there

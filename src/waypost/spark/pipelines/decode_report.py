@@ -46,7 +46,7 @@ def _report(counts: Counts, origin: str) -> Report:
         Figure("Queues", counts.queues.total, note="destinations"),
     ]
     if failed.total:
-        figures.append(Figure("Files", failed.total, note="not read to their end", tone=Tone.BAD))
+        figures.append(Figure("Files", failed.total, note="not read to the end", tone=Tone.BAD))
     contents: list[Part] = [_classes(counts.classes), _table(counts.queues, "queues", "Destinations", _QUEUES)]
     if counts.kinds is not None:
         contents.append(_table(counts.kinds, "kinds", "Bodies", _KINDS))
@@ -67,7 +67,7 @@ def _summary(good: int, bad: int, failed: Listed) -> str:
         return f"{told}."
     names = ", ".join(row["file"] for row in failed.rows[:NAMED])
     more = f" and {failed.total - NAMED:,} more" if failed.total > NAMED else ""
-    return f"{told}; not read to the end: {names}{more}."
+    return f"{told}; the command could not read these files to their end: {names}{more}."
 
 
 def _told(count: int, one: str, many: str) -> str:

@@ -12,7 +12,7 @@ from waypost.spark.pipelines import in_memory, plots
 from waypost.spark.pipelines.expressions import Listed
 from waypost.spark.pipelines.inventory import DRAWN, Stock, take_stock
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_parts import in_utc, shown
+from waypost.spark.pipelines.report_parts import counted, in_utc, shown
 
 _QUEUE: Final = Column("queue", "Queue", Kind.CODE)
 _PRIORITY: Final = Column("priority", "Priority", Kind.COUNT)
@@ -49,12 +49,12 @@ _STREAMS: Final = (
 
 
 def report(messages: DataFrame | pa.Table, now: datetime | None = None, origin: str = "") -> Report:
-    """Report on the messages of a DataFrame, or of a table in memory, which needs no Spark."""
+    """Report on the messages of a DataFrame or of an Arrow table. An Arrow table needs no Spark."""
     now = now or datetime.now(UTC)
     stock = in_memory.take_stock(messages, now) if isinstance(messages, pa.Table) else take_stock(messages, now)
     sections = [
         Section("Queues", "", [*_sizes(stock.queues), Table.of("queues", "Amounts", _QUEUES, stock.queues)]),
-        Section("Time", "Time since the arrival of the message.", _times(stock)),
+        Section("Time", "The age of a message is the time since its arrival.", _times(stock)),
         Section("Contents", "", _contents(stock)),
         *_checks(stock.streams),
     ]
@@ -67,8 +67,9 @@ def _summary(queues: Sequence[dict[str, Any]]) -> str:
     if not count:
         return "No messages were found."
     oldest = max((queue["age_max"] for queue in queues if queue["age_max"] is not None), default=None)
-    told = f"{count:,} messages of {shown(size, Kind.BYTES)} in {_queues(len(queues))}"
-    return f"{told}." if oldest is None else f"{told}; the oldest is {shown(oldest, Kind.SECONDS)} old."
+    verb, told = "is" if count == 1 else "are", counted(count, "message")
+    found = f"{told} ({shown(size, Kind.BYTES)}) {verb} in {counted(len(queues), 'queue')}"
+    return f"{found}." if oldest is None else f"{found}; the oldest message is {shown(oldest, Kind.SECONDS)} old."
 
 
 def _figures(queues: Sequence[dict[str, Any]], checked: Sequence[dict[str, Any]]) -> list[Figure]:
@@ -76,9 +77,11 @@ def _figures(queues: Sequence[dict[str, Any]], checked: Sequence[dict[str, Any]]
         return sum(row[name] for row in rows)
 
     found = [
-        Figure("Messages", total("messages"), note=f"in {_queues(len(queues))}"),
+        Figure("Messages", total("messages"), note=f"in {counted(len(queues), 'queue')}"),
         Figure("Bodies", total("bytes"), Kind.BYTES),
-        Figure("Greatest", max((row["size_max"] or 0 for row in queues), default=0), Kind.BYTES, "size of one body"),
+        Figure(
+            "Greatest", max((row["size_max"] or 0 for row in queues), default=0), Kind.BYTES, "size of the largest body"
+        ),
         Figure("Oldest", max((row["age_max"] or 0 for row in queues), default=0), Kind.SECONDS),
         Figure("Transactional", total("transactional")),
         Figure("Express", total("express"), note="kept in memory only" if total("express") else ""),
@@ -87,12 +90,9 @@ def _figures(queues: Sequence[dict[str, Any]], checked: Sequence[dict[str, Any]]
         found.append(Figure("Malformed", total("malformed"), tone=Tone.BAD))
     if checked:
         wrong = total("duplicates", checked) + total("out_of_order", checked)
-        found.append(Figure("Stream errors", wrong, note="duplicates and out of order", tone=Tone.of_problems(wrong)))
+        note = "duplicates, and messages out of order"
+        found.append(Figure("Stream errors", wrong, note=note, tone=Tone.of_problems(wrong)))
     return found
-
-
-def _queues(count: int) -> str:
-    return f"{count:,} queue" if count == 1 else f"{count:,} queues"
 
 
 def _sizes(queues: Sequence[dict[str, Any]]) -> list[Part]:
@@ -100,7 +100,7 @@ def _sizes(queues: Sequence[dict[str, Any]]) -> list[Part]:
     if len(most) < 2:
         return []
     values = {row["queue"] or "?": row["messages"] for row in most}
-    text = f"Messages in the {len(most)} fullest of {len(queues):,} queues."
+    text = f"Messages in the {len(most)} queues with the most messages, of {len(queues):,} queues in total."
     return [plots.bars("messages", "Messages by queue", values, text=text)]
 
 

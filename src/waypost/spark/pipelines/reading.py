@@ -24,6 +24,7 @@ from waypost.spark.pipelines.archive_writer import IN_FOLDERS
 from waypost.spark.pipelines.archived import entries_on_disk, read_archive
 from waypost.spark.pipelines.decode import DECODED, PACKET, decoded
 from waypost.spark.pipelines.manifest import ARCHIVED
+from waypost.spark.pipelines.report_parts import counted
 from waypost.spark.pipelines.storage import OnlyWithSpark, local_path
 from waypost.spark.ranges import chosen
 from waypost.spark.source import with_token
@@ -78,7 +79,7 @@ def _chosen(rows: DataFrame, path: str, columns: Sequence[str]) -> DataFrame:
     lost = [name for name in missing if name not in made]
     if lost:
         raise InvalidParameter(
-            f"{path} has no column {lost[0]!r}, and no column `packet` to decode; use files with one of these columns"
+            f"{path} has neither a column {lost[0]!r} nor a column `packet`; use files with one of these columns"
         )
     given = [name for name in columns if name in there and name != PACKET]
     return decoded(rows.select(*given, PACKET), missing).select(*columns)
@@ -124,8 +125,7 @@ class Size:
 
     def __str__(self) -> str:
         count, word = (self.files, "file") if self.files else (self.messages, "message")
-        verb, ending = ("is", "") if count == 1 else ("are", "s")
-        return f"there {verb} {count:,} {word}{ending} of {self.bytes / (1 << 20):,.1f} MiB"
+        return f"the input has {counted(count, word)} and {self.bytes / (1 << 20):,.1f} MiB"
 
 
 def size_of(wanted: Wanted, token: str | None) -> Size:
@@ -219,7 +219,7 @@ def _of_file(file: Path, folders: Mapping[str, Any] | None, columns: Sequence[st
     lost = [name for name in made if name not in DECODED or PACKET not in names]
     if lost:
         raise InvalidParameter(
-            f"{file} has no column {lost[0]!r}, and no column `packet` to decode; use files with one of these columns"
+            f"{file} has neither a column {lost[0]!r} nor a column `packet`; use files with one of these columns"
         )
     read = dict.fromkeys([*inside, *([PACKET] if made else [])])
     table = pq.ParquetFile(file).read(columns=[names[name] for name in read])

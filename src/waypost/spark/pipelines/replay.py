@@ -60,9 +60,9 @@ LAST_PART: Final = r"([^\\]*?)(;journal)?$"
 class Wanted:
     """The messages of an archive to send, and their changes. Names and labels are patterns with * and ?.
 
-    `destinations` maps queues to the new destinations of their messages; other messages keep theirs. A queue is given
-    by its name in the archive or in the messages: the whole name, or only the last part without ;journal. `label` is
-    the new label, in which {label} stands for the old label.
+    `destinations` maps queues to the new destinations of their messages; all other messages keep their destinations. A
+    key is the name of a queue in the archive or in the messages: the whole name, or only the last part without
+    ;journal. `label` is the new label, in which {label} stands for the old label.
     """
 
     queue: str = "*"

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from waypost.spark.pipelines.replay import Chunk, Plan
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
+from waypost.spark.pipelines.report_parts import counted
 
 _QUEUES: Final = (
     Column("queue", "Archived from", Kind.CODE),
@@ -27,31 +28,32 @@ def report(plan: Plan, *, sent_now: int, there: Sequence[Mapping[str, Any]] | No
     """The report on a replay. `there` has the rows of `found_there`, if requested. An unsaved plan is a dry run."""
     left = plan.messages - plan.messages_sent
     figures = [
-        Figure("Archived", plan.messages, note="chosen by the options"),
-        Figure("Sent", plan.messages_sent, note=f"{sent_now:,} of them now"),
+        Figure("Archived", plan.messages, note="messages that match the options"),
+        Figure("Sent", plan.messages_sent, note=f"{sent_now:,} of these by this run"),
         Figure("Left", left, tone=Tone.WARNING if left else Tone.GOOD),
     ]
     sections = [Section("Queues", "", [Table.of("queues", "Archived and sent", _QUEUES, _by_queue(plan))])]
     if there is not None:
         readable = [row for row in there if row["found"] is not None]
         missing = sum(row["messages"] - row["found"] for row in readable)
-        figures.append(Figure("Not found", missing, note="received since, or in transit"))
+        figures.append(Figure("Not found", missing, note="already received, or still in transit"))
         sections.append(Section("Destinations", "", _destinations(there)))
     return Report("Replay", _summary(plan, left, sent_now), figures, sections, f"replay {plan.name} of {plan.path}")
 
 
 def _summary(plan: Plan, left: int, sent_now: int) -> str:
     if not plan.messages:
-        return "No message of the archive matches the options."
+        return "No message in the archive matches the options."
     if not plan.sent and not sent_now:
-        return f"{plan.messages:,} messages would be sent; nothing was done."
+        return f"{counted(plan.messages, 'message')} would be sent; nothing was done."
     if left:
         return (
             f"{plan.messages_sent:,} of {plan.messages:,} messages were sent; run the command again to send the rest."
         )
+    all_sent = "The message was" if plan.messages == 1 else f"All {plan.messages:,} messages were"
     if not sent_now:
-        return f"All {plan.messages:,} messages were sent by an earlier run; use another --id to send them again."
-    return f"All {plan.messages:,} messages were sent, each once."
+        return f"{all_sent} sent by an earlier run; to send the same messages again, use another --id."
+    return f"{all_sent} sent once."
 
 
 def _by_queue(plan: Plan) -> list[dict[str, object]]:
@@ -80,5 +82,5 @@ def _digest(chunks: Iterable[Chunk]) -> str:
 def _destinations(there: Sequence[Mapping[str, Any]]) -> list[Part]:
     parts: list[Part] = [Table.of("destinations", "Messages in the queues", _THERE, there)]
     if any(row["found"] is None for row in there):
-        parts.append(Note("Queues of other computers are not counted."))
+        parts.append(Note("Messages in queues of other computers are not counted."))
     return parts

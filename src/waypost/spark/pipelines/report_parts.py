@@ -63,6 +63,11 @@ def shown(value: object, kind: Kind = Kind.TEXT) -> str:
     return printable(str(value))
 
 
+def counted(count: int, noun: str) -> str:
+    """The number with its noun, such as "1 queue" and "1,200 queues"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def id_text(message_id: bytes) -> str:
     """`{guid}\\number`, as people write the 20 bytes of a message id."""
     return f"{{{guid_text(bytes(message_id[:16]))}}}\\{int.from_bytes(message_id[16:20], 'little')}"
@@ -217,8 +222,8 @@ class Table:
         total = max(self.total or 0, len(self.rows))
         if total <= len(self.shown):
             return ""
-        remark = f"The first {len(self.shown):,} of {total:,} rows."
-        return f"{remark} {self.name}.csv contains {len(self.rows):,} of them."
+        remark = f"The table shows the first {len(self.shown):,} of {total:,} rows."
+        return f"{remark} The file {self.name}.csv contains {counted(len(self.rows), 'row')}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from waypost.spark.pipelines import in_memory, plots
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_parts import id_text
+from waypost.spark.pipelines.report_parts import counted, id_text
 from waypost.spark.pipelines.trace import find_routes
 
 # Largest number of ways in a readable graph.
@@ -38,7 +38,7 @@ _PLACES: Final = (Column("name", "Name in this report", Kind.CODE), Column("plac
 
 
 def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
-    """Report on traced messages, from report messages in a DataFrame, or in a table in memory, which needs no Spark."""
+    """Report on traced messages, from report messages in a DataFrame or in an Arrow table. A table needs no Spark."""
     routes = in_memory.find_routes(reports) if isinstance(reports, pa.Table) else find_routes(reports)
     totals = routes.totals
     names = place_names(routes.edges)
@@ -52,7 +52,7 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
     sections = [
         Section(
             "Routes",
-            "A link leads from one queue manager to the next. Times are from the clocks of both queue managers.",
+            "A link leads from one queue manager to the next. Times come from the clocks of both queue managers.",
             parts,
         )
     ]
@@ -60,7 +60,8 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
         listed = _list("unfinished", routes.unfinished, names, totals["unfinished"])
         note = Note(
             "A report says that the message was sent, but no report says that the message was received. The message "
-            "may be in transit or lost, or only the report is lost: reports are express messages.",
+            "may be in transit or lost. Reports are express messages, so it is also possible that only the report was "
+            "lost.",
             Tone.WARNING,
         )
         sections.append(Section("Not arrived", "", [note, listed]))
@@ -71,7 +72,9 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
     listed = Table.of("slowest", "Messages", columns, _journeys(routes.slowest, names), total=totals["timed"])
     sections.append(Section("Slowest", "", [listed]))
     figures = [
-        Figure("Traced messages", totals["messages"], note=f"in {routes.reports:,} messages of the report queue"),
+        Figure(
+            "Traced messages", totals["messages"], note=f"from {counted(routes.reports, 'message')} of the report queue"
+        ),
         Figure("Queue managers", len(set(names.values()))),
         Figure("Hops, at most", totals["hops"]),
         Figure("Not arrived", totals["unfinished"], tone=Tone.WARNING if totals["unfinished"] else Tone.GOOD),
@@ -84,7 +87,7 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
 
 def _summary(totals: dict[str, Any], slow: int) -> str:
     if not totals["messages"]:
-        return "The queue contains no reports about traced messages."
+        return "The report queue contains no reports about traced messages."
     problems = [
         f"{number:,} {words}"
         for number, words in (
@@ -93,7 +96,7 @@ def _summary(totals: dict[str, Any], slow: int) -> str:
         )
         if number
     ]
-    told = f"Of {totals['messages']:,} traced messages, {' and '.join(problems)}" if problems else (
+    told = f"Of {counted(totals['messages'], 'traced message')}, {' and '.join(problems)}" if problems else (
         f"All {totals['messages']:,} traced messages arrived"
     )  # fmt: skip
     if not slow:
