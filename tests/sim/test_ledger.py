@@ -108,7 +108,7 @@ def test_a_duplicate_is_excused_only_by_as_many_messages_as_the_host_remembers()
     put(ledger, "b", "n", one, counts=(0, 1))
     put(ledger, "b", "n", one, at=2, counts=(8, 10))
     put(ledger, "b", "n", other, at=3, counts=(10, 11))
-    with pytest.raises(Violation, match="arrived twice, but only 9 messages arrived at"):
+    with pytest.raises(Violation, match="arrived twice, although only 9 messages arrived at"):
         put(ledger, "b", "n", other, at=4, counts=(18, 19))
 
 

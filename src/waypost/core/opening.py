@@ -184,4 +184,4 @@ def _check_sharing(queue: Queue, access: AccessType, share: ShareMode) -> None:
         else:
             refused = other.access_type.can_peek and denies and access.can_receive
         if refused:
-            raise SharingViolation(f"{queue} is open exclusively with another handle")
+            raise SharingViolation(f"{queue} is already open for exclusive access through another handle")

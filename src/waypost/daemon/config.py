@@ -444,9 +444,9 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         Meta(
             description="Host names and IP addresses of hosts to which the daemon may log on as `user`, in the same "
-            "form as in the names of queues. Empty: the hosts in `routing.routes`. The list protects the password, "
-            "because any program can specify a host to read from, and each host to which the daemon logs on gets a "
-            "proof of the password."
+            "form as in the names of queues. Empty: the hosts in `routing.routes`. Any program can "
+            "specify a host to read from, and each host to which the daemon logs on gets a proof of the password. So "
+            "the daemon logs on only to the hosts in this list."
         ),
     ] = ()
     level: Annotated[

@@ -59,7 +59,7 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             description="Hash algorithms that signatures of received messages may use. Attackers can make two messages "
-            "with the same MD5 or SHA-1 hash, so accept these two only from old senders.",
+            "with the same MD5 or SHA-1 hash, so accept MD5 and SHA-1 only from old senders.",
         ),
     ] = ("sha512", "sha256", "sha1", "md5")
     reject_short_rc2: Annotated[

@@ -22,8 +22,8 @@ def check_lost_users(folder: Path, users: Users) -> None:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     known = f" ({', '.join(names[:_NAMED])}{more})" if names else ""
     raise ConfigError(
-        f"{folder / DATA} is the result of a salvage that may have lost users{known}. The daemon does not start while "
-        "users may be missing.",
+        f"{folder / DATA} is the result of a salvage that may have lost users{known}. The daemon does not start, "
+        "because some users may be missing.",
         f"to continue without the lost users, run `waypost store forget-users {folder}`, start the daemon, and add the "
         "users again with `waypost user add`. To recover the users instead, restore a backup with `waypost store "
         "restore`.",

@@ -93,7 +93,7 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
         if len(link.sequence) > len(queue.positions):
             raise Violation(f"{host} keeps records of messages that are no longer in {queue}")
         if len(link.outbox.sent) > len(queue.positions):
-            raise Violation(f"{host} keeps send records of messages that are no longer in {queue}")
+            raise Violation(f"{host} still has records of sent messages that are no longer in {queue}")
     history = node.sequences._history  # noqa: SLF001, memory is what is checked
     size = network.settings.duplicate_history_size
     if history is not None and history.largest_share > size:

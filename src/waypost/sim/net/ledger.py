@@ -259,7 +259,7 @@ class Ledger:
         if first is None:
             records.first_counts[sent.uid] = before
         elif now - first < self._history and not self.is_quota_limited:
-            raise Violation(f"{sent} arrived twice, but only {now - first} messages arrived at {host} in between")
+            raise Violation(f"{sent} arrived twice, although only {now - first} messages arrived at {host} in between")
         else:
             self._marks.sometimes("a duplicate that nobody could know")
 
