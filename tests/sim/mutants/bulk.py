@@ -5,11 +5,11 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 from msgspec.structs import replace as changed
 
 from tests.sim.mutants.planting import Mutant, instead, nothing
-from waypost.api.bulk import MessagesToRemove
+from waypost.api.bulk import MessagesToRemove, PlanLimits
 from waypost.api.claims import Claim, Claimed
 from waypost.clock import Now
 from waypost.core.lasting_transactions import LastingTransactions
@@ -22,10 +22,12 @@ from waypost.node.bulk import BulkReadingCalls
 from waypost.node.claims import Claims
 from waypost.node.committed_batches import CommittedBatches, Key
 from waypost.node.kernel import Kernel
+from waypost.node.planning import Planning
 from waypost.node.removals import Removals
 from waypost.node.staged_delivery import StagedDelivery
 from waypost.node.stages import Stages
 from waypost.node.stored_messages import StoredMessages
+from waypost.sim.patches import patched
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord, StageRecord
 from waypost.store.port import Batch, Table
@@ -59,30 +61,29 @@ def _settle_leaves_one(settle: Any) -> Callable[..., None]:
     return forgetful
 
 
-def _stable_is_the_last(_up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReadingCalls, queue: Queue, up_to: int | UnsetType, *_: object, **__: object) -> int:
-        return reading._node.manager.positions.sequential_id if up_to is UNSET else up_to
-
-    return hasty
+def _stable_is_the_last(_end_before: Any) -> Callable[[BulkReadingCalls, int], int]:
+    return lambda reading, _first: reading._node.manager.positions.sequential_id
 
 
-def _stable_ignores_uncommitted(up_to: Any) -> Callable[..., int]:
+def _stable_ignores_uncommitted(planning: Any) -> Callable[..., Planning]:
     def hasty(
-        reading: BulkReadingCalls,
-        queue: Queue,
-        wanted: int | UnsetType,
-        uncommitted: Sequence[range],
-        *,
-        skips_locked: bool,
-    ) -> int:
-        if wanted is not UNSET or skips_locked:
-            end: int = up_to(reading, queue, wanted, uncommitted, skips_locked=skips_locked)
-            return end
+        reading: BulkReadingCalls, queue: Queue, wanted: tuple[int, int | UnsetType], limits: PlanLimits, now: Now
+    ) -> Planning:
         sent = reading._node.manager.transactions.sends_to(queue)
         locked = [each & SEQUENCE_MASK for each in queue.positions.held if not any(each in span for span in sent)]
-        return min(locked, default=reading._node.manager.positions.sequential_id + 1) - 1
+        patches = (
+            () if limits.locked == "skip" else instead(BulkReadingCalls, "_end_before", _of(min(locked, default=0)))
+        )
+        with patched(*patches):
+            found: Planning = planning(reading, queue, wanted, limits, now)
+        return found
 
     return hasty
+
+
+def _of(first: int) -> Callable[[Any], Callable[[BulkReadingCalls, int], int]]:
+    """With this first held message, whichever it is."""
+    return lambda end_before: lambda reading, _first: int(end_before(reading, first))
 
 
 def _uncommitted_seen(seen: Any) -> Callable[..., Arrivals]:
@@ -343,12 +344,12 @@ BULK_MUTANTS: Final = (
     Mutant(
         "stable-is-the-last",
         "takes the last number for stable, whatever is held",
-        instead(BulkReadingCalls, "_up_to", _stable_is_the_last),
+        instead(BulkReadingCalls, "_end_before", _stable_is_the_last),
     ),
     Mutant(
         "stable-ignores-uncommitted",
         "takes numbers for stable below which something is not committed",
-        instead(BulkReadingCalls, "_up_to", _stable_ignores_uncommitted),
+        instead(BulkReadingCalls, "_planning", _stable_ignores_uncommitted),
     ),
     Mutant(
         "uncommitted-in-ranges",
