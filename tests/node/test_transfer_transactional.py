@@ -183,6 +183,45 @@ def test_the_next_sequence_begins_when_no_message_of_the_last_is_left(net: Net, 
     assert {each.tx_sequence_id for each in peer.headers[4:]} == {following.tx_sequence_id}
 
 
+def test_a_session_ack_of_the_last_sequence_keeps_no_message_of_the_next(net: Net, a: Host, peer: Peer) -> None:
+    """Both sequences have the same numbers."""
+    a.send_all(P, "1", "2")
+    net.advance(31)
+    assert peer.bodies == ["1", "2"] * 2
+    # The messages leave with the acknowledgments of the first transmission.
+    peer.ack(2, 1, 0b11)
+    peer.order_ack(2)
+    assert a.bodies(P) == []
+    a.send_all(P, "3", "4")
+    assert numbers(peer)[4:] == numbers(peer)[:2]
+    peer.order_ack(2)
+    # Now that of the second one comes.
+    peer.ack(4, 3, 0b11)
+    assert a.bodies(P) == ["3", "4"]
+    peer.acknowledge()
+    assert a.bodies(P) == []
+
+
+def test_messages_that_were_sent_twice_to_a_slow_host_hold_up_no_later_ones(net: Net) -> None:
+    a = net.add("a", TransferSettings(resend_timeouts=ResendTimeouts(short=7)))
+    b = net.add("b", TransferSettings(order_ack_timeout_ms=50))
+    b.create("t", transactional=True)
+    b.hold_disk()
+    a.send_all(T, "1", "2")
+    (connection,) = b.connections
+    b.hold_reading(connection, is_held=True)
+    net.advance(11)
+    assert len(net.packets(UserMessage)) == 4
+    # It acknowledges the first transmission before it reads the second one.
+    b.release_disk()
+    assert a.bodies(T) == []
+    a.send_all(T, "3", "4")
+    b.hold_reading(connection, is_held=False)
+    net.advance(5)
+    assert (a.bodies(T), b.bodies("t")) == ([], ["1", "2", "3", "4"])
+    assert len(net.packets(UserMessage)) == 6
+
+
 @pytest.mark.spec("MQQB-3.1.6.5-01", "MQQB-3.1.1.6-01", "MQQB-3.1.7.1.3-02")
 def test_what_has_no_order_ack_in_time_is_sent_again_in_order_with_its_numbers(net: Net, a: Host, peer: Peer) -> None:
     a.send_all(P, "1", "2")

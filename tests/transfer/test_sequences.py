@@ -200,7 +200,7 @@ def test_an_order_ack_removes_all_up_to_its_number_from_the_unacked() -> None:
 def test_a_duplicate_order_ack_frees_nothing_twice(times: int) -> None:
     sequence = sent(1, 2, 3)
     for number in (1, 2):
-        assert sequence.session_acknowledged(number) is None
+        assert sequence.session_acknowledged(ID, number) is None
     assert numbers(sequence.order_acknowledged(ID.value, 2, at(1))) == [1, 2]
     before = deadline(sequence)
     for _ in range(times):
@@ -212,14 +212,26 @@ def test_a_duplicate_order_ack_frees_nothing_twice(times: int) -> None:
 def test_a_message_leaves_when_both_acknowledgments_are_there_in_either_order() -> None:
     """readings MQQB 3.7."""
     sequence = sent(1, 2, 3)
-    assert sequence.session_acknowledged(1) is None
+    assert sequence.session_acknowledged(ID, 1) is None
     assert numbers(sequence.order_acknowledged(ID.value, 2, at(1))) == [1]
-    entry = sequence.session_acknowledged(2)
+    entry = sequence.session_acknowledged(ID, 2)
     assert entry is not None
     assert (entry.number, entry.lookup_id) == (2, 102)
-    assert sequence.session_acknowledged(2) is None
-    assert sequence.session_acknowledged(3) is None
+    assert sequence.session_acknowledged(ID, 2) is None
+    assert sequence.session_acknowledged(ID, 3) is None
     assert (len(sequence), sequence.unacked_sequence) == (1, [3])
+
+
+def test_a_session_ack_of_another_sequence_changes_nothing() -> None:
+    """readings MQQB 3.7."""
+    sequence = sent(1, 2)
+    sequence.order_acknowledged(ID.value, 2, at(1))
+    for other in (SECOND, TxSequenceId(0, 0), TxSequenceId(1, 1)):
+        assert sequence.session_acknowledged(other, 1) is None
+    assert len(sequence) == 2
+    entry = sequence.session_acknowledged(ID, 1)
+    assert entry is not None
+    assert entry.lookup_id == 101
 
 
 def test_an_order_ack_of_another_sequence_changes_nothing() -> None:
@@ -244,7 +256,7 @@ def test_after_a_start_an_order_ack_spares_sending_what_had_arrived() -> None:
     assert sequence.previous_of(41) == 40
     sequence.sent(40, 140, at(2))
     assert (sequence.unacked_sequence, deadline(sequence)) == ([], None)
-    assert sequence.session_acknowledged(40) is not None
+    assert sequence.session_acknowledged(ID, 40) is not None
     assert sequence.order_acknowledged(ID.value, 51, at(3)) == []
     assert sequence.last_ack_number == 40
 
@@ -253,7 +265,7 @@ def test_the_next_sequence_knows_nothing_of_the_numbers_before() -> None:
     outgoing = OutgoingSequence.first(ID.time_stamp)
     sequence = TxOutgoingSequence.of(outgoing, TABLE, (ID, outgoing.next_number - 1))
     sequence.sent(outgoing.number(), 101, at(0))
-    sequence.session_acknowledged(1)
+    sequence.session_acknowledged(ID, 1)
     assert numbers(sequence.order_acknowledged(ID.value, 1, at(1))) == [1]
     outgoing.begin_next()
     sequence.begin(outgoing.sequence_id)
@@ -267,7 +279,7 @@ def test_the_next_sequence_knows_nothing_of_the_numbers_before() -> None:
 
 def test_a_time_out_gives_everything_unacked_in_its_order() -> None:
     sequence = sent(1, 2, 3, 4)
-    sequence.session_acknowledged(2)
+    sequence.session_acknowledged(ID, 2)
     sequence.order_acknowledged(ID.value, 1, at(1))
     again = sequence.timed_out()
     assert [(entry.number, entry.lookup_id) for entry in again] == [(2, 102), (3, 103), (4, 104)]
@@ -277,11 +289,11 @@ def test_a_time_out_gives_everything_unacked_in_its_order() -> None:
 
 def test_what_is_sent_again_waits_for_the_session_again() -> None:
     sequence = sent(1)
-    sequence.session_acknowledged(1)
+    sequence.session_acknowledged(ID, 1)
     sequence.timed_out()
     sequence.sent(1, 101, at(31))
     assert sequence.order_acknowledged(ID.value, 1, at(32)) == []
-    assert sequence.session_acknowledged(1) is not None
+    assert sequence.session_acknowledged(ID, 1) is not None
 
 
 @pytest.mark.spec("MQQB-3.1.1.5-02")
@@ -315,7 +327,7 @@ def test_a_hundred_thousand_unacked_messages_are_no_burden() -> None:
     for number in range(1, 20_001):
         sequence.removed(number)
     for number in range(20_001, 100_001):
-        sequence.session_acknowledged(number)
+        sequence.session_acknowledged(ID, number)
     left = [len(sequence.order_acknowledged(ID.value, number, at(1))) for number in range(29_999, 100_000, 100)]
     assert sum(left) == 100_000 - 20_001
     assert sequence.unacked_sequence == [100_000]

@@ -103,10 +103,10 @@ def salvage(
     """Recover all intact records of a damaged data folder into a new folder, and report the damaged records.
 
     The command reads the file page by page, and skips damaged pages and pages that refer to damaged pages. First stop
-    the daemon that uses this folder. The new folder contains the same queue manager, with the same GUID. From then on, start
-    a daemon for only one of the two folders. At its first start, the queue manager begins new outgoing transactional
-    sequences, as after a restore. If the list of free pages is lost, messages that were already received may reappear.
-    The report counts these messages by queue.
+    the daemon that uses this folder. The new folder contains the same queue manager, with the same GUID. From then on,
+    start a daemon for only one of the two folders. At its first start, the queue manager begins new outgoing
+    transactional sequences, as after a restore. If the list of free pages is lost, messages that were already received
+    may reappear. The report counts these messages by queue.
 
     \b
     waypost store salvage /var/lib/waypost /var/lib/waypost-new

@@ -182,9 +182,13 @@ class TxOutgoingSequence:
         """The number of this message, if it was sent and has not left. For the rare case: it looks at all of them."""
         return next((number for number, entry in self._entries.items() if entry.lookup_id == lookup_id), None)
 
-    def session_acknowledged(self, number: int) -> SentEntry | None:
-        """Note that the next hop has the message. Returns its entry if it leaves now."""
-        entry = self._entries.get(number)
+    def session_acknowledged(self, sequence_id: TxSequenceId, number: int) -> SentEntry | None:
+        """Note that the next hop has the message. Returns its entry if it leaves now.
+
+        A message that was sent twice may leave after the first SessionAck. The second one can come when the next
+        sequence uses the number: an acknowledgment of another sequence changes nothing.
+        """
+        entry = self._entries.get(number) if sequence_id == self.sequence_id else None
         if entry is None:
             return None
         entry.awaits_session_ack = False

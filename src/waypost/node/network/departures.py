@@ -334,8 +334,8 @@ class Departures:
         for sent in entries:
             link: Link = sent.owner
             if sent.is_transactional:
-                number = sequence_of(sent.message.packet)[1]
-                if link.sequence.session_acknowledged(number) is not None:
+                sequence_id, number, _ = sequence_of(sent.message.packet)
+                if link.sequence.session_acknowledged(sequence_id, number) is not None:
                     self._leave(link, (sent.lookup_id,), now)
             elif link.outbox.sent.get(sent.lookup_id) is sent:
                 link.outbox.removed(sent.lookup_id)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import OutgoingQueue
 from waypost.core.serialization import size_in_bytes
+from waypost.core.stored_message import sequence_of
 from waypost.errors import RecordDamaged
 from waypost.node.damaged import size_of
 from waypost.node.node import Node
@@ -70,7 +71,10 @@ def _size(node: Node, queue: int, lookup_id: int) -> int:
 
 
 def check_sessions(node: Node, host: str, eager: int = 0) -> None:
-    """Check that windows are kept and memory is bounded. `eager` is the window of senders that use their own, or 0."""
+    """Check that windows are kept, memory is bounded, and sent messages of transactions wait for acknowledgments.
+
+    `eager` is the window of senders that use their own, or 0.
+    """
     network = node.network
     assert network is not None
     for session in network.open_sessions:
@@ -94,6 +98,11 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
             raise Violation(f"{host} keeps records of messages that are no longer in {queue}")
         if len(link.outbox.sent) > len(queue.positions):
             raise Violation(f"{host} still has records of sent messages that are no longer in {queue}")
+        for sent in link.outbox.sent.values():
+            if sent.is_transactional:
+                _, number, _ = sequence_of(sent.message.packet)
+                if link.sequence.lookup_id_of(number) != sent.lookup_id:
+                    raise Violation(f"{host} has sent message {number} of {queue}, but waits for no acknowledgment")
     history = node.sequences._history  # noqa: SLF001, memory is what is checked
     size = network.settings.duplicate_history_size
     if history is not None and history.largest_share > size:
