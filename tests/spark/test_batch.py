@@ -69,7 +69,7 @@ def test_a_schema_of_the_user_is_a_choice_of_columns(spark: SparkSession, daemon
     assert frame.columns == ["label", "seq"]
     assert frame.count() == 100
     wrong = reader(spark, daemon, queue=sent)
-    assert "the column `seq` must be bigint, not string" in sentence(wrong.schema("seq string"))
+    assert "the column `seq` must have the type bigint, not string" in sentence(wrong.schema("seq string"))
     assert "a message has no column 'lable'; did you mean label?" in sentence(wrong.schema("lable string"))
 
 
@@ -85,16 +85,16 @@ def test_errors_of_positions_name_the_option_and_a_misspelt_queue_is_refused(
     def wrong(**options: str) -> str:
         return sentence(reader(spark, daemon, queue=sent, **options))
 
-    for start, end in (
-        ("startingOffsets", "endingOffsets"),
-        ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
+    for start, end, verb in (
+        ("startingOffsets", "endingOffsets", "be"),
+        ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "contain"),
     ):
         for option in (start, end):
             assert f"the option `{option}` has a position for 'other', which is not a queue of this read" in wrong(
                 **{option: f'{{"{sent}": 1, "other": 1}}'}
             )
-        assert f"the option `{start}` of a batch read must be" in wrong(**{start: f'{{"{sent}": -1}}'})
-        assert f"the option `{end}` must be" in wrong(**{end: f'{{"{sent}": -2}}'})
+        assert f"the option `{start}` of a batch read must {verb}" in wrong(**{start: f'{{"{sent}": -1}}'})
+        assert f"the option `{end}` must {verb}" in wrong(**{end: f'{{"{sent}": -2}}'})
     with daemon.connect() as manager:
         manager.create_queue("batch-second")
     both = reader(spark, daemon, queues=f"{sent},batch-second")

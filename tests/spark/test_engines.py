@@ -164,7 +164,7 @@ def test_small_queues_need_no_spark(daemon: Daemon, tmp_path: Path, monkeypatch:
             for number in range(3):
                 queue.send(f"text {number}", label=f"engine {number}", dead_letter=True, transaction=transaction)
         summary, talk = told("inventory", "engines")
-        assert summary.startswith("3 messages of ")
+        assert summary.startswith("3 messages (")
         assert talk.startswith("engine: arrow, because the input has 3 messages and 0.0 MiB")
         assert told("inventory", "engines", "--bodies", "--quiet")[1] == ""
         queue.purge()
