@@ -162,6 +162,16 @@ def test_workers_in_another_python_get_the_archive_of_pyspark(monkeypatch: pytes
     assert (spark_home() / "python/lib/pyspark.zip").is_file()
 
 
+def test_a_downloaded_spark_is_the_folder_of_its_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "spark/python/pyspark"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (tmp_path / "spark/bin").mkdir()
+    spec = ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
+    monkeypatch.setattr(java_module, "find_spec", lambda _: spec)
+    assert spark_home() == tmp_path / "spark"
+
+
 def test_without_links_the_folder_of_pyspark_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, target: Path) -> None:
         raise OSError(f"{path} must not link to {target}")

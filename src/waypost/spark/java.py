@@ -110,10 +110,13 @@ def spark_home() -> Path:
     """The folder to set as SPARK_HOME so that Python processes import the installed PySpark, which must exist.
 
     The folder of PySpark itself if Python processes run in another interpreter or the system does not permit links.
+    Without pip, PySpark is imported from the folder `python` of a downloaded Spark, which stays the folder of Spark.
     """
     if given := os.environ.get("SPARK_HOME"):
         return Path(given)
     installed = _installed_spark()
+    if not (installed.parent / "bin").is_dir():
+        return installed.parents[2]
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         return installed.parent
     home = cache_folder() / f"spark-{_key(str(installed), installed.stat().st_mtime_ns)}"
