@@ -565,7 +565,7 @@ def test_a_batch_whose_messages_were_given_back_is_repeated_without_them(
     origin.give_back("orders")
     again = started(mode="claim")
     assert again.partitions(start, end) == []
-    assert "is repeated without its messages, and later batches read these messages" in caplog.text
+    assert "Spark repeats the batch without these messages, and later batches read them" in caplog.text
     assert rows(again, end, next_of(again, end)) == [1, 2]
 
 
@@ -707,7 +707,7 @@ def test_a_worker_without_the_package_says_what_to_install() -> None:
         "pickle.loads(sys.stdin.buffer.read())\n"
     )
     done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=False)
-    assert b"the Python of a Spark worker has no module waypost: install waypost[spark] there" in done.stderr
+    assert b"the Python installation of a Spark worker has no module waypost: install waypost[spark] there" in done.stderr
 
 
 def test_a_batch_of_several_queues_is_planned_with_one_request(origin: FakeOrigin) -> None:
