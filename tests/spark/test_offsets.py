@@ -707,7 +707,7 @@ def test_a_worker_without_the_package_says_what_to_install() -> None:
         "pickle.loads(sys.stdin.buffer.read())\n"
     )
     done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=False)
-    assert b"the Python installation of a Spark worker has no module waypost: install waypost[spark] there" in done.stderr
+    assert b"installation of a Spark worker has no module waypost: install waypost[spark] there" in done.stderr
 
 
 def test_a_batch_of_several_queues_is_planned_with_one_request(origin: FakeOrigin) -> None:

@@ -123,17 +123,21 @@ def test_a_batch_read_asks_for_queues_that_it_does_not_know_by_name(
     assert asked == ["ShowBulkQueue"] * 3 + ["PlanRanges"]
 
 
-OTHER_NAMES = [r"private$\{}".format, lambda name: rf"private$\{name.upper()}", r"DIRECT=OS:.\private$\{}".format]
+other_names = pytest.mark.parametrize(
+    "other",
+    [r"private$\{}".format, lambda name: rf"private$\{name.upper()}", r"DIRECT=OS:.\private$\{}".format],
+    ids=["path", "case", "host"],
+)
 
 
-@pytest.mark.parametrize("other", OTHER_NAMES)
+@other_names
 def test_two_names_of_one_queue_are_read_once(daemon: Daemon, names: list[str], other: Callable[[str], str]) -> None:
     options = options_of(daemon, [names[0], other(names[0])])
     reader = batch.BatchReader(options, shape_of(options))
     assert read(reader.partitions(), reader) == EACH
 
 
-@pytest.mark.parametrize("other", OTHER_NAMES)
+@other_names
 @pytest.mark.parametrize("mode", ["peek", "drain", "claim"])
 def test_two_names_of_one_queue_are_streamed_once(
     daemon: Daemon, names: list[str], mode: str, other: Callable[[str], str]
