@@ -55,6 +55,11 @@ def refused(daemon: Daemon) -> dict[str, int]:
     return {line.split('"')[1]: int(float(line.rpartition(" ")[2])) for line in lines}
 
 
+async def name_for_a_coroutine(daemon: Daemon) -> str:
+    async with waypost.aio.connect(daemon.url) as manager:
+        return manager.name
+
+
 ONCE_WITHOUT = {"no_token": 1, "wrong_token": 0}
 ONCE_WRONG = {"no_token": 0, "wrong_token": 1}
 
@@ -67,12 +72,8 @@ def test_a_client_that_connects_while_the_daemon_starts(daemon: Daemon, after_lo
 
 
 def test_a_coroutine_that_connects_while_the_daemon_starts(daemon: Daemon, after_look: AfterLook) -> None:
-    async def connect() -> str:
-        async with waypost.aio.connect(daemon.url) as manager:
-            return manager.name
-
     after_look(daemon.start)
-    assert asyncio.run(connect()).casefold() == "alpha"
+    assert asyncio.run(name_for_a_coroutine(daemon)).casefold() == "alpha"
     assert refused(daemon) == ONCE_WITHOUT
 
 
@@ -131,12 +132,8 @@ def test_a_token_of_the_daemon_before_is_replaced(daemon: Daemon, after_look: Af
 
 @pytest.mark.usefixtures("replaced")
 def test_a_token_of_the_daemon_before_is_replaced_for_a_coroutine(daemon: Daemon, after_look: AfterLook) -> None:
-    async def connect() -> str:
-        async with waypost.aio.connect(daemon.url) as manager:
-            return manager.name
-
     after_look(daemon.start)
-    assert asyncio.run(connect()).casefold() == "alpha"
+    assert asyncio.run(name_for_a_coroutine(daemon)).casefold() == "alpha"
     assert refused(daemon) == ONCE_WRONG
 
 

@@ -30,7 +30,7 @@ BYTES_EACH = 10
 
 @dataclass
 class FakeQueue:
-    epoch: str = "e1"
+    epoch: str
     numbers: list[int] = field(default_factory=list)
     # The smallest number that is not certain yet.
     unstable: int | None = None
@@ -53,13 +53,18 @@ class FakeOrigin:
     """See waypost.spark.origins.Origin; `gone` are the numbers that were removed or settled."""
 
     def __init__(self, *names: str) -> None:
-        self.held = {name: FakeQueue() for name in names}
-        self.gone: dict[str, list[int]] = {name: [] for name in names}
+        self.held: dict[str, FakeQueue] = {}
+        self.gone: dict[str, list[int]] = {}
+        for name in names:
+            self.add(name)
         self.seq = 0
         # Number of plans that were asked for.
         self.requests = 0
         self.beats = 0
         self.committed: dict[str, Batches] = {}
+
+    def add(self, name: str) -> None:
+        self.held[name], self.gone[name] = FakeQueue(f"e{len(self.held)}"), []
 
     def arrive(self, name: str, count: int = 1) -> None:
         for _ in range(count):

@@ -4,6 +4,7 @@ The Javas here are scripts that only know their version.
 """
 
 import atexit
+import os
 import shutil
 import subprocess
 import tempfile
@@ -161,6 +162,16 @@ def test_workers_in_another_python_get_the_archive_of_pyspark(monkeypatch: pytes
     assert (spark_home() / "python/lib/pyspark.zip").is_file()
 
 
+def test_a_downloaded_spark_is_the_folder_of_its_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "spark/python/pyspark"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (tmp_path / "spark/bin").mkdir()
+    spec = ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
+    monkeypatch.setattr(java_module, "find_spec", lambda _: spec)
+    assert spark_home() == tmp_path / "spark"
+
+
 def test_without_links_the_folder_of_pyspark_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, target: Path) -> None:
         raise OSError(f"{path} must not link to {target}")
@@ -182,6 +193,43 @@ def test_without_a_home_the_cache_goes_with_the_process(monkeypatch: pytest.Monk
     monkeypatch.setattr(atexit, "register", lambda _, folder, **__: forgotten.append(folder))
     assert cache_folder() == tmp_path / "waypost-"
     assert forgotten == [tmp_path / "waypost-"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no accounts with numbers")
+def test_a_new_cache_is_closed_to_other_accounts(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert cache_folder() == tmp_path / "cache/waypost"
+    finally:
+        os.umask(before)
+    assert (tmp_path / "cache/waypost").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no accounts with numbers")
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_cache_where_another_account_may_write_is_not_used(tmp_path: Path, mode: int) -> None:
+    """It may hold a planted `bin/java`, which Spark would run."""
+    planted = tmp_path / "cache/waypost"
+    planted.mkdir(parents=True)
+    planted.chmod(mode)
+    assert cache_folder() != planted
+    assert launcher_home(Java(tmp_path / "java", "17")).parent != planted
+    assert list(planted.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can make a folder of another account")
+@pytest.mark.parametrize("is_link", [False, True], ids=["folder", "link"])
+def test_a_cache_that_another_account_has_made_is_not_used(tmp_path: Path, *, is_link: bool) -> None:
+    """As in /tmp, or in the home folder of the account for which root works."""
+    place = tmp_path / "cache/waypost"
+    place.parent.mkdir()
+    if is_link:
+        (tmp_path / "own").mkdir(0o700)
+        place.symlink_to(tmp_path / "own")
+    else:
+        place.mkdir(0o700)
+    os.chown(place, 4242, 4242, follow_symlinks=False)
+    assert cache_folder() != place
 
 
 def test_an_archive_of_classes_is_for_one_java(tmp_path: Path) -> None:

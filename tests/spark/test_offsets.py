@@ -181,7 +181,7 @@ def test_queues_that_come_to_match_the_pattern_are_read_from_their_beginning(ori
     reader = stream_ranges.RangeStream(read_options({"queuePattern": "or*"}), started()._shape)
     start = reader.initialOffset()
     assert list(start) == ["orders"]
-    origin.held["orders2"] = type(origin.held["orders"])()
+    origin.add("orders2")
     origin.arrive("orders2", 2)
     end = next_of(reader, start)
     assert rows(reader, start, end) == [1, 2]
@@ -502,9 +502,8 @@ def test_claims_of_several_queues_share_the_limit(origin: FakeOrigin) -> None:
 
 
 def test_claims_of_many_queues_keep_to_the_limit(origin: FakeOrigin) -> None:
+    origin.add("third")
     for name in ("orders", "returns", "third"):
-        origin.held.setdefault(name, type(origin.held["orders"])())
-        origin.gone.setdefault(name, [])
         origin.arrive(name, 3)
     reader = started(queues="orders,returns,third", mode="claim", maxMessagesPerTrigger="2")
     assert [len(batch) for batch in run(reader)] == [2, 2, 2, 2, 1]

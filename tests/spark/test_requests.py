@@ -13,7 +13,7 @@ from waypost.client.transports.http.blocking import Http
 from waypost.spark.options import read_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.crash.daemons import Daemon
     from waypost.api.operations import Operation
@@ -123,10 +123,29 @@ def test_a_batch_read_asks_for_queues_that_it_does_not_know_by_name(
     assert asked == ["ShowBulkQueue"] * 3 + ["PlanRanges"]
 
 
-def test_two_names_of_one_queue_are_read_once(daemon: Daemon, names: list[str]) -> None:
-    options = options_of(daemon, [names[0], f"private$\\{names[0]}"])
+other_names = pytest.mark.parametrize(
+    "other",
+    [r"private$\{}".format, lambda name: rf"private$\{name.upper()}", r"DIRECT=OS:.\private$\{}".format],
+    ids=["path", "case", "host"],
+)
+
+
+@other_names
+def test_two_names_of_one_queue_are_read_once(daemon: Daemon, names: list[str], other: Callable[[str], str]) -> None:
+    options = options_of(daemon, [names[0], other(names[0])])
     reader = batch.BatchReader(options, shape_of(options))
     assert read(reader.partitions(), reader) == EACH
+
+
+@other_names
+@pytest.mark.parametrize("mode", ["peek", "drain", "claim"])
+def test_two_names_of_one_queue_are_streamed_once(
+    daemon: Daemon, names: list[str], mode: str, other: Callable[[str], str]
+) -> None:
+    query = Query(stream_of(daemon, [names[0], other(names[0])], mode=mode))
+    assert read(query.plan(), query.reader) == EACH
+    assert query.plan() == []
+    query.reader.stop()
 
 
 @pytest.mark.parametrize("count", [1, 3])

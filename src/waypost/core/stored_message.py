@@ -202,14 +202,8 @@ def security_flags(packet: bytes) -> int | None:
 
 def _security_header_at(packet: bytes) -> int | None:
     (flags,) = _USER_FLAGS.unpack_from(packet)
-    at = _transaction_header_at(packet)
-    if at is None or not flags & user_header.SH:
-        return None
-    if flags & user_header.TH:
-        if packet[at] & transaction_header.CG:
-            return None
-        at += transaction_header.FIXED_SIZE
-    return at if at + security_header.FIXED_SIZE <= len(packet) else None
+    at = _behind_transaction_header(packet, flags) if flags & user_header.SH else None
+    return at if at is not None and at + security_header.FIXED_SIZE <= len(packet) else None
 
 
 def set_sequence(message: Message, sequence_id: TxSequenceId, number: int, previous: int) -> None:
@@ -388,14 +382,10 @@ def _body(packet: bytes) -> bytes | None:
 def _properties_at(packet: bytes) -> int | None:
     """The start of the MessagePropertiesHeader; None if only a decoder can find it."""
     (flags,) = _USER_FLAGS.unpack_from(packet)
-    at = _transaction_header_at(packet)
-    if at is None or flags & _OTHER_BODIES or not flags & user_header.MP:
+    if flags & _OTHER_BODIES or not flags & user_header.MP:
         return None
-    if flags & user_header.TH:
-        if packet[at] & transaction_header.CG:
-            return None
-        at += transaction_header.FIXED_SIZE
-    return at if at + message_properties.FIXED_SIZE <= len(packet) else None
+    at = _behind_transaction_header(packet, flags)
+    return at if at is not None and at + message_properties.FIXED_SIZE <= len(packet) else None
 
 
 _NUMBERS: Final = {
@@ -511,6 +501,14 @@ def _transaction_header_at(packet: bytes) -> int | None:
     if name_size is None or _DESTINATION_AT + name_size >= len(packet):
         return None
     return _DESTINATION_AT + name_size
+
+
+def _behind_transaction_header(packet: bytes, flags: int) -> int | None:
+    """The end of the TransactionHeader, or of the UserHeader without one; None if only a decoder can find it."""
+    at = _transaction_header_at(packet)
+    if at is None or not flags & user_header.TH:
+        return at
+    return None if packet[at] & transaction_header.CG else at + transaction_header.FIXED_SIZE
 
 
 def messages_like(like: Message, bodies: Sequence[bytes], source: bytes, ordinal: int) -> list[Message]:

@@ -20,6 +20,7 @@ from waypost.spark.ranges import (
     check_named,
     chosen,
     ends_short,
+    identity,
     limits_of,
     packets,
     parts_of,
@@ -52,7 +53,7 @@ class BatchReader(Shipped, DataSourceReader):
 
     def _plan(self, origin: Origin) -> Iterator[Stretch]:
         """The partitions, by one request for all queues that the options name."""
-        found: dict[str, PlannedRange] = {}
+        found: dict[str, tuple[str, PlannedRange]] = {}
         wanted = changed(limits_of(self._options.split), ranges=list(self._ranges(origin)))
         for each, plan in zip(wanted.ranges, origin.plan(wanted), strict=True):
             if plan.is_gone:
@@ -61,8 +62,9 @@ class BatchReader(Shipped, DataSourceReader):
                 raise recreated(each.name)
             check_kind(self._options, each.name, plan.kind)
             # Two names may mean one queue. An older daemon does not report the name.
-            found.setdefault(plan.name or each.name, plan)
-        for name, plan in found.items():
+            name = plan.name or each.name
+            found.setdefault(identity(name, plan.epoch), (name, plan))
+        for name, plan in found.values():
             if plan.held_by:
                 _log.warning("%s", ends_short(name, plan.bounds[-1], plan))
             yield from parts_of(Stretch(name, plan.epoch, plan.bounds[0], plan.bounds[-1], sum(plan.counts)), plan)

@@ -40,6 +40,9 @@ SECONDS: Final = 30
 # Time for a session and for Java to write an archive of 200 MB at its end.
 ARCHIVE_SECONDS: Final = 300
 
+_PRIVATE_FOLDER: Final = 0o700
+_WRITABLE_BY_OTHERS: Final = 0o022
+
 _ROOT: Final = Path(__file__).parents[3]
 
 # Java 24 removed the package of the second argument.
@@ -107,10 +110,13 @@ def spark_home() -> Path:
     """The folder to set as SPARK_HOME so that Python processes import the installed PySpark, which must exist.
 
     The folder of PySpark itself if Python processes run in another interpreter or the system does not permit links.
+    Without pip, PySpark is imported from the folder `python` of a downloaded Spark, which stays the folder of Spark.
     """
     if given := os.environ.get("SPARK_HOME"):
         return Path(given)
     installed = _installed_spark()
+    if not (installed.parent / "bin").is_dir():
+        return installed.parents[2]
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         return installed.parent
     home = cache_folder() / f"spark-{_key(str(installed), installed.stat().st_mtime_ns)}"
@@ -130,11 +136,14 @@ def spark_home() -> Path:
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/waypost, or if that is not writable, a temporary folder for the life of this process."""
+    """$XDG_CACHE_HOME/waypost, or if that is not writable or not safe, a temporary folder for the life of this process.
+
+    Spark runs programs of this folder, so it must belong to this account, and others must not write there.
+    """
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waypost"
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK | os.X_OK):
+        folder.mkdir(_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK) and _is_safe(folder):
             return folder
     except (OSError, RuntimeError):
         # The home folder does not exist, or belongs to another user.
@@ -142,6 +151,14 @@ def cache_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="waypost-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def _is_safe(folder: Path) -> bool:
+    """Whether this account has made a folder, or the link in its place, and nobody else can write there."""
+    if sys.platform == "win32":
+        return True
+    seen = folder.stat()
+    return folder.lstat().st_uid == seen.st_uid == os.geteuid() and not seen.st_mode & _WRITABLE_BY_OTHERS
 
 
 def _candidates() -> Iterator[Path]:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from itertools import pairwise
@@ -39,8 +39,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
         queues = list(map(origin.queue, options.queues))
         for queue in queues:
             check_kind(options, queue.path, queue.kind)
-        # Two names may mean one queue.
-        return list({queue.format_name: queue for queue in queues}.values())
+        return each_once(queues)
     kinds = _KINDS.get(options.queue_type, _MAIN)
     pattern = options.pattern
     if options.queue_type == "journal" and not pattern.lower().endswith(";journal"):
@@ -52,6 +51,19 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
             f"at {options.endpoint}"
         )
     return found
+
+
+def each_once(queues: Iterable[BulkQueue]) -> list[BulkQueue]:
+    """The queues without repetitions: two names may mean one queue."""
+    found: dict[str, BulkQueue] = {}
+    for queue in queues:
+        found.setdefault(identity(queue.format_name, queue.epoch), queue)
+    return list(found.values())
+
+
+def identity(name: str, epoch: str) -> str:
+    """What all names of a queue have in common. An MSMQ host reports no epochs."""
+    return epoch or name.lower()
 
 
 def check_kind(options: ReadOptions, name: str, kind: str) -> None:

@@ -26,7 +26,7 @@ from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound
 from waypost.spark.offsets import Json
 from waypost.spark.options import ReadOptions
 from waypost.spark.origins import Origin, open_origin
-from waypost.spark.ranges import chosen, is_name_of
+from waypost.spark.ranges import chosen, each_once, is_name_of
 from waypost.spark.schema import Form
 from waypost.spark.tasks import Shipped, query_task
 
@@ -103,17 +103,16 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         try:
             return chosen(self._origin, self._options)
         except QueueNotFound:
-            found: dict[str, BulkQueue] = {}
+            found: list[BulkQueue] = []
             for name in self._options.queues:
                 try:
-                    (queue,) = chosen(self._origin, replace(self._options, queues=(name,)))
-                    found[queue.format_name] = queue
+                    found += chosen(self._origin, replace(self._options, queues=(name,)))
                 except QueueNotFound:
                     read = [place for place in places if is_name_of(name, place)]
                     if not read:
                         raise
                     self._gone += read
-            return list(found.values())
+            return each_once(found)
 
     def _names(self, queues: Iterable[BulkQueue], places: Iterable[str]) -> list[str]:
         """The queues to read now, with those that are gone: their loss is an error, or they may come again."""
