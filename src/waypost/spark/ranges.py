@@ -62,7 +62,7 @@ def each_once(queues: Iterable[BulkQueue]) -> list[BulkQueue]:
 
 
 def identity(name: str, epoch: str) -> str:
-    """What all names of a queue have in common. An MSMQ host reports no epochs."""
+    """Text that is the same for all names of a queue. An MSMQ host reports no epochs."""
     return epoch or name.lower()
 
 
