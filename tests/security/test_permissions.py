@@ -70,7 +70,7 @@ def test_words_lose_no_bit(mask: int) -> None:
 
 @pytest.mark.parametrize("words", [["sned"], [""], ["send", "0x100"], ["0x0"], []])
 def test_an_unknown_right_is_refused_with_the_words_that_there_are(words: list[str]) -> None:
-    with pytest.raises(InvalidParameter, match="(use|at least one right:) receive, peek, send"):
+    with pytest.raises(InvalidParameter, match=r"(use|at least one right:) receive, peek, send"):
         mask_of(words)
 
 
