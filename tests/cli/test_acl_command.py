@@ -115,7 +115,7 @@ def test_only_an_account_can_own_a_queue(orders: Desk, who: str) -> None:
         (("--sddl", "D:(A;;0x4;;;WD", "--force"), 2, "Ace at offset 14: the ACE must end with )"),
         (("--sddl", "D:(A;;0x4;;;ZZ)"), 2, "sid-string at offset 12: 'ZZ' is not an alias of a SID"),
         (("--sddl", "D:(A;;0x100;;;BA)"), 2, "0x00000100 is not a right on an object of this type"),
-        (("--sddl", "D:(A;;GA;;;BA)", "--grant", "everyone:send"), 2, "Sddl is not allowed together with grant"),
+        (("--sddl", "D:(A;;GA;;;BA)", "--grant", "everyone:send"), 2, "`sddl` is not allowed together with `grant`"),
         (("--sddl", "G:BA"), 2, "The SDDL must contain an access list (D:) or an owner (O:)"),
     ],
 )

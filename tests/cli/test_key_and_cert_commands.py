@@ -172,7 +172,7 @@ def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk, t
     assert "waypost key trust far FILE" in refused(desk, "send", far, "--body", "x", "--encrypt")
     assert "several queues" in refused(desk, "send", "q", "--body", "x", "--sign", "--signature", "3")
     assert "require `sign`" in refused(desk, "send", "q", "--body", "x", "--hash", "md5")
-    assert "requires encrypt" in refused(desk, "send", "q", "--body", "x", "--sign", "--algorithm", "rc2")
+    assert "`algorithm` requires `encrypt`" in refused(desk, "send", "q", "--body", "x", "--sign", "--algorithm", "rc2")
     assert "has no certificate" in refused(desk, "send", "q", "--body", "x", "--sign", "--certificate", "00" * 20)
     assert desk.manager.queue("q").info().message_count == 0
     assert not any(each["message_count"] for each in desk.json("queue", "list"))

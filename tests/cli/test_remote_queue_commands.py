@@ -170,7 +170,7 @@ def test_a_destination_of_this_computer_is_told_with_its_name_there(place: Place
     short = name.rpartition("\\")[2]
     refused = place.run("message", "move", name, str(message.lookup_id), f"{short};retry")
     assert refused.exit_code == 2
-    assert f"{short};retry is a queue of NEAR, but the message is at {place.address}" in refused.stderr
+    assert f"{short};retry is a queue of NEAR, but the message is on {place.address}, and" in refused.stderr
     assert f"use the name {name};retry" in refused.stderr.replace("PRIVATE$", "private$")
     assert bodies(queue) == ["1"]
 

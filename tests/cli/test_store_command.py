@@ -88,7 +88,7 @@ def test_a_backup_of_a_folder_keeps_the_reserve_of_the_configuration(
 def test_wrong_usage_is_said(desk: Desk, tmp_path: Path) -> None:
     result = desk.run("store", "backup", "-", "--json")
     assert result.exit_code == 2
-    assert "--json requires a folder, because the backup goes to standard output." in result.stderr
+    assert "--json is not possible when the backup goes to standard output; specify a folder." in result.stderr
     result = desk.run("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"))
     assert result.exit_code == 2
     assert (

@@ -54,7 +54,7 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
         (("add", "ada", "--password-file", "/nowhere"), 1, "Cannot read /nowhere"),
         (("show", "nobody"), 1, "Unknown user 'nobody'."),
         (("set", "carl"), 2, "Nothing to change."),
-        (("set", "carl", "--ntlm"), 2, "Ntlm also requires the password"),
+        (("set", "carl", "--ntlm"), 2, "`ntlm` also requires `password`"),
         (("add", "carl"), 1, "The user carl already exists."),
         (("token", "carl", "--role", "admin"), 2, "The role of a token must not exceed the role of its user"),
         (("token", "carl", "--expires", "0"), 2, "The number of days until a token expires must be more than 0"),

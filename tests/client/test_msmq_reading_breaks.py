@@ -337,7 +337,7 @@ def test_there_is_a_limit_for_reads_at_a_time(tmp_path: Path, monkeypatch: pytes
         async with between(tmp_path) as (_, middle, queue):
             waiting = [asyncio.create_task(queue.receive(0.5)) for _ in range(3)]
             await middle.seen(START, 3)
-            with pytest.raises(LimitReached, match="3 concurrent reads"):
+            with pytest.raises(LimitReached, match=r"3 reads from .* are in progress, which is the limit"):
                 await queue.peek(0)
             for task in waiting:
                 with pytest.raises(Timeout):

@@ -356,7 +356,7 @@ def test_messages_move_to_subqueues_and_back(manager: waypost.Manager, orders: w
     assert orders.receive(0).move_count == 2
     with pytest.raises(MessageNotFound):
         orders.move(message, retry)
-    with pytest.raises(InvalidParameter, match="a Message or its `lookup_id`"):
+    with pytest.raises(InvalidParameter, match="a Message or the `lookup_id` of a message"):
         orders.move("x", retry)  # type: ignore[arg-type]
     with pytest.raises(QueueNotFound):
         orders.move(message, "nowhere")
@@ -458,7 +458,9 @@ def test_a_message_is_taken_and_sent_to_another_queue(manager: waypost.Manager, 
         others.resend(found, "orders")
     with pytest.raises(QueueNotFound):
         others.resend(again, "nowhere")
-    with pytest.raises(InvalidParameter, match="the message to resend must be a Message or its `lookup_id`"):
+    with pytest.raises(
+        InvalidParameter, match="the message to resend must be a Message or the `lookup_id` of a message"
+    ):
         others.resend("x")  # type: ignore[arg-type]
     assert [each.id for each in others.browse()] == [again.id]
 

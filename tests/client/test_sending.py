@@ -147,7 +147,7 @@ def test_bodies_are_bytes_or_text(
 def test_a_body_that_is_no_text_says_so_and_stays_bytes(orders: waypost.Queue) -> None:
     orders.send(b"\xff\xfe\xfd")
     message = orders.receive(0)
-    with pytest.raises(DecodeError, match="read them as bytes"):
+    with pytest.raises(DecodeError, match="read the body as bytes"):
         print(message.text)
     assert message.to_dict()["body_text"] is None
     assert message.to_dict()["body_base64"] == "//79"

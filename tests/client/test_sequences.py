@@ -57,7 +57,9 @@ def test_no_reset_begins_a_sequence_that_another_has_begun(manager: waypost.Mana
 def test_nothing_is_reset_that_is_not_named(manager: waypost.Manager, ledger: waypost.Queue) -> None:
     assert manager.reset_sequences(queue=ledger).sequences == 0
     assert manager.reset_sequences(older_than=0).sequences == 0
-    with pytest.raises(InvalidParameter, match="a reset requires at least one of queue, source, address and age"):
+    with pytest.raises(
+        InvalidParameter, match="a reset requires at least one of the options queue, source, address and age"
+    ):
         manager.reset_sequences()
     with pytest.raises(InvalidParameter, match="'nobody'"):
         manager.reset_sequences(source="nobody")
@@ -68,5 +70,7 @@ def test_nothing_is_reset_that_is_not_named(manager: waypost.Manager, ledger: wa
     with pytest.raises(QueueNotFound):
         manager.reset_sequences(queue="none")
     send(manager, "1")
-    with pytest.raises(InvalidParameter, match="source, address and age are not allowed for an outgoing queue"):
+    with pytest.raises(
+        InvalidParameter, match="the options source, address and age are not allowed for an outgoing queue"
+    ):
         manager.reset_sequences(queue=FAR, older_than=5)

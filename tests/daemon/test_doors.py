@@ -125,7 +125,7 @@ def test_the_token_command_prints_it_for_curl(daemon: Daemon) -> None:
     assert json.loads(waypost_of(daemon, "token", "--json").stdout) == {"token": token}
     other = daemon.url.replace(str(HTTP_PORT), "9")
     refused = waypost_of(daemon, "--url", other, "token")
-    assert (refused.returncode, "runs no daemon at" in refused.stderr) == (3, True)
+    assert (refused.returncode, "does not run a daemon at" in refused.stderr) == (3, True)
 
 
 def test_a_stop_removes_socket_and_file_and_a_kill_leaves_nothing_in_the_way(tmp_path: Path) -> None:

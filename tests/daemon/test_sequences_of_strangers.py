@@ -286,7 +286,7 @@ def test_an_end_that_is_forgotten_is_named_with_the_address_that_could_begin_it_
         assert metric(beta, "waypost_transfer_sequence_ends_forgotten_total") == 1
         assert "sequence end forgotten" in beta.log
         (found,) = findings(beta, "ended sequences")
-        assert f"duplicates of their messages from {behind.address} would be accepted" in found["message"]
+        assert f"duplicates of their messages would be accepted from {behind.address}" in found["message"]
         assert f"waypost sequence reset --address {behind.address}" in found["hint"]
         assert cli(beta, "sequence", "reset", "--address", behind.address, "--yes").returncode == 0
         assert findings(beta, "ended sequences") == []

@@ -173,7 +173,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("plan", {"after": -1}, "int` >= 0 - at `$.after"),
     ("plan", {"parts": 0}, "int` >= 1 - at `$.parts"),
     ("plan", {"locked": "maybe"}, "Invalid enum value 'maybe' - at `$.locked"),
-    ("plan", {"epoch": "old"}, "`epoch` must be empty or the value from an earlier answer"),
+    ("plan", {"epoch": "old"}, "`epoch` must be empty, or the `epoch` of an earlier answer"),
     ("plan", {"until": 1}, "unknown field `until`"),
     ("read", {}, "missing required field `up_to`"),
     ("read", {"up_to": 1 << 56}, "<= 72057594037927935"),

@@ -99,9 +99,9 @@ def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "ended sequences"
     assert sentence.startswith(
-        f"the records of 2 ended sequences were deleted for the source {guid_text(source.guid)} and "
+        f"the records of 2 ended sequences were deleted (source {guid_text(source.guid)}, queue "
     )
-    assert sentence.endswith(f"duplicates of their messages from {away.address} would be accepted")
+    assert sentence.endswith(f"duplicates of their messages would be accepted from {away.address}")
     assert f"waypost sequence reset --address {away.address}" in hint
     assert b.network.statistics.sequence_ends_forgotten == 2
     assert len([notice for notice in b.notices if notice.event == "sequence end forgotten"]) == 2

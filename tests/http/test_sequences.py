@@ -35,7 +35,7 @@ async def test_sequences_are_listed_and_begin_again(api: Api) -> None:
 async def test_wrong_words_are_refused_in_a_sentence(api: Api) -> None:
     answer = await api.post("/api/sequences/reset", {})
     assert (answer.status_code, answer.json()["error"]) == (400, "InvalidParameter")
-    assert "a reset requires at least one of queue, source, address and age" in answer.json()["message"]
+    assert "a reset requires at least one of the options queue, source, address and age" in answer.json()["message"]
     assert (await api.get("/api/sequences?after=xyz")).status_code == 400
     assert (await api.get("/api/sequences?source=me")).status_code == 400
     assert (await api.get("/api/sequences?direction=up")).status_code == 400

@@ -371,7 +371,7 @@ async def test_python_has_the_same_words_sync_async_and_remote(api: Api) -> None
         with waypost.connect(url, token=root) as manager:
             assert [user.name for user in manager.users.list()] == ["ada", "root"]
             assert manager.users.set("ada", role="operate", ntlm=False).ntlm is False
-            with pytest.raises(InvalidParameter, match="requires the password"):
+            with pytest.raises(InvalidParameter, match="`ntlm` also requires `password`"):
                 manager.users.set("ada", ntlm=True)
             manager.users.set_password("ada", "two")
             with pytest.raises(UserExists):

@@ -102,7 +102,8 @@ def test_a_batch_without_a_destination_is_for_all_of_them(rig: BulkRig) -> None:
 def test_a_stage_of_another_destination_or_run_is_not_committed(rig: BulkRig) -> None:
     other = rig.stage("a", to="books", run=ONE)
     with pytest.raises(
-        TransactionSequence, match=r"belongs to batch 0 of the query q to host\\private\$\\books, not to "
+        TransactionSequence,
+        match=r"belongs to batch 0 of the query q to host\\private\$\\books, but the commit is for ",
     ):
         rig.commit_stages(other, to="ledger", run=ONE)
     with pytest.raises(TransactionSequence, match="belongs to another run of the query"):

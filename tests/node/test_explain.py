@@ -227,7 +227,7 @@ def test_what_is_not_acknowledged(rig: Rig) -> None:
     told = of_queue(rig, FAR)
     assert "3 transactional messages were sent, but not acknowledged yet." in told
     assert "These messages are sent again in 30 seconds. They were sent 1 time so far." in told
-    assert "2 transactional messages arrived, and no application has received them yet." in told
+    assert "2 transactional messages arrived, but no application has received them yet." in told
 
 
 def test_quotas_are_told_when_they_are_nearly_used_up(rig: Rig) -> None:

@@ -442,7 +442,9 @@ def test_both_engines_check_the_digests_of_packets(
     for each in ("spark", "arrow"):
         assert commands.refused(*verify, "--engine", each, "--report", each)[0] == 1
     assert commands.report("arrow") == commands.report("spark")
-    assert b"the field bytes is 15, not 16; the field file_bytes is " in commands.report("arrow")["problems.csv"]
+    assert (
+        b"the field bytes is 15, but must be 16; the field file_bytes is " in commands.report("arrow")["problems.csv"]
+    )
 
 
 @pytest.mark.usefixtures("without_spark")

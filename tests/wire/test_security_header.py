@@ -95,7 +95,7 @@ def test_a_certificate_has_at_most_65535_bytes_and_no_item_runs_past_the_packet(
     [
         (3, 4, "ST must be 0, 1 or 2, not 3"),
         (15, 4, "ST must be 0, 1 or 2, not 15"),
-        (0, 4, "SenderIdSize at offset 2: must be 0, because ST says"),
+        (0, 4, "SenderIdSize at offset 2: must be 0, not 4, because ST says"),
         (2, 4, "SenderIdSize at offset 2: must be 16, the size of a queue manager GUID"),
     ],
 )

@@ -85,7 +85,7 @@ def decode_text(body: bytes, body_type: int) -> str:
     except UnicodeDecodeError as error:
         if body_type == VT_LPSTR:
             return body.decode("latin-1").removesuffix("\0")
-        reason = f"{len(body)} bytes of type {body_type:#x} are not text; read them as bytes"
+        reason = f"a body of type {body_type:#x} with {len(body)} bytes is not text; read the body as bytes"
         raise DecodeError("MS-MQMQ 2.2.19.3", "MessageBody", error.start, reason) from None
 
 

@@ -55,9 +55,9 @@ def protection_of(properties: MessageProperties, *, has_several: bool) -> Protec
     if not properties.sign:
         for name in ("certificate", "signature", "hash"):
             if getattr(properties, name) is not None:
-                raise InvalidParameter(f"{name} requires sign")
+                raise InvalidParameter(f"`{name}` requires `sign`")
     if not properties.encrypt and properties.algorithm is not None:
-        raise InvalidParameter("algorithm requires encrypt")
+        raise InvalidParameter("`algorithm` requires `encrypt`")
     if not properties.sign and not properties.encrypt:
         return None
     level = AuthenticationLevel.NONE
@@ -65,7 +65,7 @@ def protection_of(properties: MessageProperties, *, has_several: bool) -> Protec
         default = 3 if has_several else 2
         wanted = default if properties.signature is None else properties.signature
         if wanted not in _SIGNATURES:
-            raise InvalidParameter(f"signature must be 1 or 2, not {excerpt(wanted)}")
+            raise InvalidParameter(f"`signature` must be 1 or 2, not {excerpt(wanted)}")
         if has_several and wanted != 3:
             raise InvalidParameter(f"a message to several queues requires signature version 3, not {wanted}")
         if wanted == 3 and not has_several:
@@ -86,5 +86,5 @@ def refuse_protection(properties: MessageProperties, why: str) -> None:
 
 def _word(name: str, value: str, words: dict[str, V]) -> V:
     if value not in words:
-        raise InvalidParameter(f"{name} must be one of {', '.join(words)}, not {excerpt(value)}")
+        raise InvalidParameter(f"`{name}` must be one of {', '.join(words)}, not {excerpt(value)}")
     return words[value]

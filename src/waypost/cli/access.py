@@ -30,7 +30,7 @@ def token(context: typer.Context, *, as_json: Json = False) -> None:
         way = Address.parse(target.url, None, DEFAULT_TIMEOUT).local_way()
         if way is None:
             raise Unreachable(
-                f"This account runs no daemon at {target.url}.",
+                f"This account does not run a daemon at {target.url}.",
                 "run the command on the computer of the daemon, as the account that runs the daemon.",
             )
         found = way.daemon.token

@@ -86,7 +86,7 @@ def export(
     """
     if as_json and file == "-":
         raise typer.BadParameter(
-            "--json requires a file name, because the packets go to standard output", param_hint="--json"
+            "--json is not possible when the packets go to standard output; specify a file name", param_hint="--json"
         )
     with session(context) as manager, _opened(file, sys.stdout, "written") as target:
         queue = queue_of(manager, name, outgoing=outgoing)

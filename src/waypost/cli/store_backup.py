@@ -57,7 +57,7 @@ def backup(
     """
     if target == _STANDARD and as_json:
         raise typer.BadParameter(
-            "--json requires a folder, because the backup goes to standard output", param_hint="--json"
+            "--json is not possible when the backup goes to standard output; specify a folder", param_hint="--json"
         )
     out = Output()
     info: BackupInfo

@@ -102,7 +102,9 @@ def lookup_id_of(message: Message | int, verb: str) -> int:
     """The lookup id of a message that a caller gives as a Message or as its lookup id."""
     lookup_id = message.lookup_id if isinstance(message, Message) else message
     if not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
-        raise InvalidParameter(f"the message to {verb} must be a Message or its `lookup_id`, not {excerpt(message)}")
+        raise InvalidParameter(
+            f"the message to {verb} must be a Message or the `lookup_id` of a message, not {excerpt(message)}"
+        )
     return lookup_id
 
 

@@ -22,12 +22,12 @@ def certificate_text(certificate: Certificate | None, password: str = "") -> str
     """
     if certificate is None:
         if password:
-            raise InvalidParameter("certificate_password requires certificate")
+            raise InvalidParameter("`certificate_password` requires `certificate`")
         return None
     if isinstance(certificate, str):
         if _DIGEST.fullmatch(certificate):
             if password:
-                raise InvalidParameter("certificate_password is only for a certificate file, not for a digest")
+                raise InvalidParameter("`certificate_password` is only for a certificate file, not for a digest")
             return certificate.lower()
         if _BEGIN in certificate:
             return _pem(certificate.encode(), password, "the certificate")

@@ -65,7 +65,7 @@ def _certificates(node: Node, now: Now) -> Check:
 def _keys(not_encrypted: int) -> Check:
     """Check for messages that were not sent because the keys of their destinations are missing."""
     if not not_encrypted:
-        return Check("keys", True, "since the start, no message was held back for lack of the keys of its destination")
+        return Check("keys", True, "since the start, no message was held back because of missing keys")
     sentence = f"since the start, {not_encrypted} messages could not be encrypted and were not sent"
     hint = "the log shows the destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
     return Check("keys", False, sentence, hint)

@@ -121,7 +121,7 @@ class Creating:
         _check_presence(queue)
         _check_values(attributes)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
-            raise PropertyNotAllowed("the path of a queue and its property `transactional` cannot change")
+            raise PropertyNotAllowed("cannot change the path or the property `transactional` of a queue")
         queue.attributes = replace(
             attributes,
             security=self._default_security(attributes),
@@ -185,7 +185,9 @@ def _check_values(attributes: QueueAttributes) -> None:
     if not -0x8000 <= attributes.base_priority <= 0x7FFF:
         raise InvalidParameter(f"the base priority must be -32768 to 32767, not {attributes.base_priority}")
     if len(attributes.type_guid) != len(NULL_GUID):
-        raise InvalidParameter(f"the type must be a GUID of {len(NULL_GUID)} bytes, not of {len(attributes.type_guid)}")
+        raise InvalidParameter(
+            f"the type of a queue must be a GUID of {len(NULL_GUID)} bytes, but has {len(attributes.type_guid)} bytes"
+        )
     if not isinstance(attributes.privacy_level, QueuePrivacy):
         raise InvalidParameter(f"{attributes.privacy_level} is not a privacy level")
     if utf16_units(attributes.label) > MAX_QUEUE_LABEL:

@@ -283,7 +283,7 @@ def _transaction_header(message: Message) -> TransactionHeader | None:
     if identifier is None:
         return None
     if not 0 <= identifier <= _MAX_TRANSACTION_IDENTIFIER:
-        raise EncodeError(transaction_header.SECTION, "Flags", f"{identifier} does not fit into the 20 bits of ID")
+        raise EncodeError(transaction_header.SECTION, "Flags", f"{identifier} does not fit into ID, which has 20 bits")
     flags = identifier << transaction_header.ID_SHIFT
     if message.final_ack_required:
         flags |= transaction_header.FA

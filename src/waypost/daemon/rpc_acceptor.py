@@ -107,7 +107,9 @@ def _session_key(auth: Authenticate, key_exchange_key: bytes) -> bytes:
         return key_exchange_key
     encrypted = auth.encrypted_random_session_key or b""
     if len(encrypted) != _SESSION_KEY_SIZE:
-        raise InvalidTokenError(context_msg=f"the session key has {len(encrypted)} bytes, not {_SESSION_KEY_SIZE}")
+        raise InvalidTokenError(
+            context_msg=f"the session key must have {_SESSION_KEY_SIZE} bytes, but has {len(encrypted)}"
+        )
     return rc4k(key_exchange_key, encrypted)
 
 

@@ -44,7 +44,7 @@ def stepping_sockets(address: str, port: int, step: int) -> list[socket.socket]:
             if not error.is_taken or each >= port + step * _MAX_STEPS:
                 raise
     raise CannotListen(
-        f"TCP port {port} of {address or 'this computer'} and the following ports in steps of {step} are in use"
+        f"TCP port {port} of {address or 'this computer'} and all higher ports in steps of {step} are in use"
     )
 
 

@@ -40,7 +40,7 @@ def initialize(events: DirectoryEvents, names: HostNames, provisioning: Provisio
         events.refresh_local_queue_manager(own.value, now)
         _read_sites(events, now)
     elif provisioning is None or own.status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
-        raise directory_error(own.status, "give this queue manager its own object")
+        raise directory_error(own.status, "return the object of this queue manager")
     local.enterprise_reference = _read_enterprise(events, now)
     events.timers.start(Timer.DIRECTORY_SITES_UPDATE, now)
     events.timers.start(Timer.DIRECTORY_SITE_GATES_UPDATE, now)
@@ -77,7 +77,7 @@ def _read_enterprise(events: DirectoryEvents, now: Now) -> Enterprise:
     elif read.status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:
         enterprise = Enterprise(non_ldap_capable_queue_manager_notification=True)
     else:
-        raise directory_error(read.status, "give the enterprise")
+        raise directory_error(read.status, "return the enterprise object")
     # 3.1.1.6 needs the first for every access to the directory and 3.1.1.12 the second for every message, though 3.1.3
     # does not ask for them. One that is not set has its default.
     for name in ("weakened_security", "default_time_to_live"):

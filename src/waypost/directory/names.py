@@ -79,9 +79,9 @@ def expand_format_name(
                 raise UnsupportedFormatName(f"cannot resolve {each}")
             waiting += resolved
         if len(lists) + len(elements) > MAX_MQF_ELEMENTS:
-            raise UnsupportedFormatName(f"{name} expands to more than {MAX_MQF_ELEMENTS} queues")
+            raise UnsupportedFormatName(f"{name} contains more than {MAX_MQF_ELEMENTS} queues")
     if not elements:
-        raise UnsupportedFormatName(f"{name} expands to no queue")
+        raise UnsupportedFormatName(f"{name} contains no queues")
     ordered = sorted(elements, key=lambda each: str(each).lower())
     return ordered[0] if len(ordered) == 1 else MultipleElementFormatName(tuple(ordered))
 

@@ -149,7 +149,9 @@ def check_listed(item: DirectoryObject, identifiers: tuple[bytes, ...]) -> None:
 
 def _check_reference(item: DirectoryObject | None, identifier: bytes) -> None:
     if item is not None and item.identifier != identifier:
-        raise InvalidParameter(f"the GUID of the site is {guid_text(identifier)}, not {guid_text(item.identifier)}")
+        raise InvalidParameter(
+            f"the site must have the GUID {guid_text(identifier)}, but has the GUID {guid_text(item.identifier)}"
+        )
 
 
 def _digests_of(certificates: MqUserSignCerts) -> tuple[bytes, ...]:

@@ -100,7 +100,9 @@ def prepared(operation: Operation[object], user: UserRecord | None) -> Prepared:
             _check(password)
             has_ntlm = bool(user is not None and user.nt_hash) if ntlm is UNSET else ntlm
             if ntlm is True and password is UNSET and not (user is not None and user.nt_hash):
-                raise InvalidParameter("ntlm also requires the password, because Waypost has stored only a hash")
+                raise InvalidParameter(
+                    "`ntlm` also requires `password`, because Waypost has stored only a hash of the password"
+                )
             return Prepared(
                 StoreUser(
                     name=name,

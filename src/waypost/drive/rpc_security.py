@@ -146,7 +146,9 @@ class Context:
             else:
                 body, token = parts.body, self._proxy.sign(self._signed(parts))
             if len(token) != self.signature_size(level):
-                raise SecurityContextFailed(f"the token has {len(token)} bytes, not {self.signature_size(level)}")
+                raise SecurityContextFailed(
+                    f"the token must have {self.signature_size(level)} bytes, but has {len(token)}"
+                )
             return body, token
 
     def unprotect(self, parts: Parts, auth_value: bytes, level: AuthLevel) -> bytes:
@@ -160,7 +162,7 @@ class Context:
                 return parts.body
             result = self._proxy.unwrap_iov(_buffers(parts, IOVBuffer(BufferType.header, token)))
             if not result.encrypted:
-                raise SecurityContextFailed("a fragment is not sealed")
+                raise SecurityContextFailed("a fragment is not encrypted")
             return _data(result.buffers, BufferType.data)
 
     def _signed(self, parts: Parts) -> bytes:

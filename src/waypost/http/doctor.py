@@ -136,7 +136,10 @@ async def _name(service: Service) -> Check:
         )
     ours = identity.addresses
     if ours and not found & ours:
-        sentence = f"{name} resolves to {', '.join(sorted(found))}, not to the address {', '.join(sorted(ours))}"
+        sentence = (
+            f"{name} resolves to {', '.join(sorted(found))}, but the queue manager uses the address "
+            f"{', '.join(sorted(ours))}"
+        )
         return Check(
             "name", False, sentence, "correct DNS, or bind the queue manager to the address that its name resolves to"
         )
@@ -164,7 +167,7 @@ def _turns(watch: LoopWatch | None) -> Iterator[Check]:
             "processor"
         )
     total = watch.slow.total()
-    sentence += f"; {total} turns took more than 0.1 s since the start"
+    sentence += f"; since the start, {total} tasks blocked the daemon for more than 0.1 s"
     if longest.work_seconds < _HELD_UP_SECONDS:
         yield Check("loop", True, sentence)
     else:
@@ -399,7 +402,8 @@ def _strangers(network: Network) -> Check:
     """Check the work that messages of others caused for their acknowledgments, since the start."""
     counts = network.statistics
     sentence = (
-        f"the daemon tried {counts.dials_for_strangers} connections to send acknowledgments that other hosts requested"
+        f"the daemon tried to open {counts.dials_for_strangers} connections to send acknowledgments that other hosts "
+        "requested"
     )
     if counts.messages_refused_for_acks:
         sentence += (

@@ -42,9 +42,9 @@ def _forgotten(node: Node) -> Iterator[Check]:
         queue, source = node.manager.collection.by_number[each.key[1]], guid_text(each.key[0][: len(NULL_GUID)])
         ends = "record of 1 ended sequence was" if each.count == 1 else f"records of {each.count} ended sequences were"
         sentence = (
-            f"the {ends} deleted for the source {source} and {queue}, the last one from "
-            f"{at(each.time_stamp)}: duplicates of their messages from "
-            f"{each.address or 'a host that has sent no messages since the last upgrade'} would be accepted"
+            f"the {ends} deleted (source {source}, queue {queue}, last sequence from {at(each.time_stamp)}), so "
+            "duplicates of their messages would be accepted from "
+            f"{each.address or 'a host that has sent no messages since the last upgrade'}"
         )
         hint = f"`waypost sequence reset --source {source}` starts the sequences of the source again"
         if each.address:

@@ -33,7 +33,7 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
 async def open_queue(service: Service, operation: OpenQueue) -> Handle:
     if not operation.exclusive:
-        raise InvalidParameter("exclusive must be true: only exclusive reads require a handle")
+        raise InvalidParameter("`exclusive` must be true: only exclusive reads require a handle")
     service.handles.check_room()
     seconds = service.settings.handle_s
     place = service.elsewhere(operation.queue)

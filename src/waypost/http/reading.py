@@ -26,7 +26,7 @@ Take = Callable[[float, str | UnsetType], Coroutine[Any, Any, Received]]
 
 async def received(service: Service, client: Client, operation: Receive) -> Received:
     if operation.lease_s is not UNSET and operation.transaction is not UNSET:
-        raise InvalidParameter("lease_s and transaction are mutually exclusive")
+        raise InvalidParameter("`lease_s` and `transaction` are mutually exclusive")
     if len(operation.acknowledge) > service.settings.max_batch:
         raise InvalidParameter(f"a request may acknowledge at most {service.settings.max_batch} receipts")
     with service.reading(operation.name, outgoing=operation.outgoing, handle=operation.handle) as queue:
@@ -39,7 +39,7 @@ async def received(service: Service, client: Client, operation: Receive) -> Rece
 
 async def peeked(service: Service, client: Client, operation: Peek) -> Received:
     if operation.lease_s is not UNSET or operation.transaction is not UNSET or operation.acknowledge:
-        raise InvalidParameter("a peek does not accept lease_s, transaction or acknowledge")
+        raise InvalidParameter("a peek does not accept `lease_s`, `transaction` or `acknowledge`")
     with service.reading(operation.name, outgoing=operation.outgoing, handle=operation.handle) as queue:
         if _is_sought(operation):
             return await queue.call(replace(operation, timeout_s=0))

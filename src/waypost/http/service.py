@@ -187,7 +187,9 @@ class Service:
             raise InvalidHandle("the handle is not open")
         with self.handles.using(handle) as remote:
             if remote is not None and remote.name != str(self.name(name)):
-                raise InvalidParameter(f"the handle is for {remote.name}, not for {excerpt(name)}")
+                raise InvalidParameter(
+                    f"the handle is for the queue {remote.name}, but the request is for {excerpt(name)}"
+                )
             yield remote
 
     async def close_handle(self, identifier: str, remote: "RemoteQueue | None") -> None:
@@ -221,7 +223,7 @@ class Service:
         """The id of the transaction of a request, if it has one."""
         if identifier is UNSET:
             if begin_s is not UNSET:
-                raise InvalidParameter("begin_s requires the id of the transaction")
+                raise InvalidParameter("`begin_s` requires the id of the transaction")
             yield UNSET
             return
         with self.transactions.using(identifier, self.caller, None if begin_s is UNSET else begin_s) as transaction:

@@ -413,7 +413,7 @@ def _parsed_epoch(text: str) -> bytes:
     try:
         return parse_guid(text) if text else b""
     except DecodeError:
-        raise InvalidParameter("`epoch` must be empty or the value from an earlier answer") from None
+        raise InvalidParameter("`epoch` must be empty, or the `epoch` of an earlier answer") from None
 
 
 @dataclass(frozen=True, slots=True)

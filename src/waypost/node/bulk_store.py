@@ -57,7 +57,7 @@ def _check_kinds(reader: Reader) -> None:
     """Raise StoreDamaged for a record of a kind that is not known."""
     last = reader.last(Table.BULK)
     if last is not None and last[0] >= keys.lost_run_range()[1]:
-        raise StoreDamaged(f"the table of claims and stages contains a record of kind {last[0][0]}, which is unknown")
+        raise StoreDamaged(f"the table of claims and stages contains a record of the unknown kind {last[0][0]}")
 
 
 def _done(key: bytes, value: bytes) -> DoneRecord:

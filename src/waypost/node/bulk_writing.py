@@ -376,7 +376,7 @@ def _run(text: str) -> bytes:
     try:
         return parse_guid(text) if text else NULL_GUID
     except DecodeError as error:
-        raise InvalidParameter(f"run must be a GUID, or empty if unknown: {excerpt(error)}") from None
+        raise InvalidParameter(f"`run` must be a GUID or empty: {excerpt(error)}") from None
 
 
 def _identifiers(texts: Sequence[str]) -> list[bytes]:
@@ -384,7 +384,7 @@ def _identifiers(texts: Sequence[str]) -> list[bytes]:
         return [parse_guid(text) for text in texts]
     except DecodeError as error:
         raise InvalidParameter(
-            f"a stage must be the GUID from the answer of the stage request: {excerpt(error)}"
+            f"`stages` must contain GUIDs from answers to stage requests: {excerpt(error)}"
         ) from None
 
 

@@ -134,7 +134,9 @@ class NodeDirectory:
             return
         status = self.events.write_directory(with_keys(own), self._kernel.now)
         if status is not DirectoryOperationResult.SUCCESS:
-            self._kernel.notice("keys not published", reason=str(directory_error(status, "take the keys")))
+            self._kernel.notice(
+                "keys not published", reason=str(directory_error(status, "accept the keys of this computer"))
+            )
 
     def settle(self) -> bool:
         """Write the changes of the directory, take over its objects of this computer, and notify others.

@@ -26,7 +26,7 @@ class ExplainCalls:
     def explain(self, call: Call, operation: Explain) -> None:
         """Explain a message by its identifier, or a queue by any of its names."""
         if bool(operation.message) is bool(operation.queue):
-            raise InvalidParameter("set either message=ID or queue=NAME")
+            raise InvalidParameter("set either `message` or `queue`")
         if operation.message:
             self._message(call, MessageIdentifier.parse(operation.message))
         else:

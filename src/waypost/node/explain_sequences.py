@@ -85,7 +85,10 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
         case Verdict.NO_ROOM:
             return f"the source has used too many addresses; the last sequence is {known}"
         case Verdict.IN_THE_MIDDLE:
-            return f"its sequence of {began} is unknown on this computer, and this is not its first message"
+            return (
+                f"its sequence of {began} is unknown on this computer, and this message is not the first of the "
+                "sequence"
+            )
         case Verdict.DAMAGED:
             return "the record of this source is damaged in the store, so the message may have arrived before"
         case Verdict.ENDED:

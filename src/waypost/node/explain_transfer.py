@@ -33,7 +33,7 @@ _STATES: Final = {
 _STATUSES: Final = {
     ConnectionStatus.IN_PROGRESS: "a connection attempt began",
     ConnectionStatus.ESTABLISH_PACKET_RECEIVED: (
-        "the other queue manager answered, and its parameters have not arrived yet"
+        "the other queue manager answered, but its parameters have not arrived yet"
     ),
     ConnectionStatus.READY: "a session was established",
     ConnectionStatus.UNKNOWN_FAILURE: "the connection failed",
@@ -133,5 +133,5 @@ def _add_acknowledgments(sentences: list[str], facts: dict[str, object], queue: 
         )
     if info.no_read_count:
         sentences.append(
-            f"{counted(info.no_read_count, 'transactional message')} arrived, and no application has received them yet."
+            f"{counted(info.no_read_count, 'transactional message')} arrived, but no application has received them yet."
         )

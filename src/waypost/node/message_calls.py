@@ -102,7 +102,7 @@ class MessageCalls:
         `like` belongs to the node from now on.
         """
         if not bodies:
-            raise InvalidParameter("bodies is empty: at least one body is required")
+            raise InvalidParameter("`bodies` is empty: at least one body is required")
         like = new_message(like)
         self._prepare(call, handle, like, transaction, bodies)
         if handle.multiple:

@@ -126,5 +126,5 @@ def _origin(queue_manager: bytes, address: bytes, scope: int) -> Origin:
 def _level(number: int) -> AuthenticationLevel:
     level = _LEVELS.get(number)
     if level is None:
-        raise StoreDamaged(f"a message in the store has authentication level {number}, which is unknown")
+        raise StoreDamaged(f"a message in the store has the unknown authentication level {number}")
     return level

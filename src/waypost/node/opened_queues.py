@@ -172,7 +172,7 @@ class OpenedQueues:
         found = self._opened_exclusively(caller, identifier)
         if found.name != self.name(text):
             own = short_name(found.name, self._manager.identity.computer_name)
-            raise InvalidParameter(f"the handle is for {own}, not for {excerpt(text)}")
+            raise InvalidParameter(f"the handle is for the queue {own}, but the request is for {excerpt(text)}")
         self._access.check_opened(caller, found.handle)
         return found.handle
 

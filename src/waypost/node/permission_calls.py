@@ -108,10 +108,10 @@ class PermissionCalls:
         is_in_words = bool(operation.grant or operation.deny or operation.revoke or operation.owner)
         if operation.sddl is UNSET:
             if not is_in_words:
-                raise InvalidParameter("no change is specified: specify grant, deny, revoke, owner or sddl")
+                raise InvalidParameter("no change is specified: specify `grant`, `deny`, `revoke`, `owner` or `sddl`")
             return changed(before, self._changes(operation))
         if is_in_words:
-            raise InvalidParameter("sddl is not allowed together with grant, deny, revoke or owner")
+            raise InvalidParameter("`sddl` is not allowed together with `grant`, `deny`, `revoke` or `owner`")
         given = with_queue_rights(parse_sddl(operation.sddl, self._node.machine))
         check_rights(given, QueueAccess.MQSEC_QUEUE_GENERIC_ALL)
         if given.dacl is None:

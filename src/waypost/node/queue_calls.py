@@ -100,7 +100,7 @@ class QueueCalls:
     def names(self, kind: Kind) -> list[FormatName]:
         """The queues of a kind, in the order of their paths. Raises InvalidParameter."""
         if kind not in _KINDS:
-            raise InvalidParameter(f"kind must be one of {', '.join(filter(None, _KINDS))}, not {excerpt(kind)}")
+            raise InvalidParameter(f"`kind` must be one of {', '.join(filter(None, _KINDS))}, not {excerpt(kind)}")
         names: list[FormatName] = []
         if kind in ("", "local", "all"):
             names += self._created()

@@ -59,7 +59,7 @@ class ReadingCalls:
     def receive(self, call: Call, operation: Receive) -> None:
         if operation.lease_s is not UNSET or operation.acknowledge:
             raise InvalidParameter(
-                "lease_s and acknowledge require a daemon; use `queue.lease()`, or `transaction` with `begin_s`"
+                "`lease_s` and `acknowledge` require a daemon; use `queue.lease()`, or `transaction` with `begin_s`"
             )
         found = _place(operation)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
@@ -87,7 +87,7 @@ class ReadingCalls:
     def receive_messages(self, call: Call, handle: OpenQueueDescriptor, count: int, request: ReadRequest) -> None:
         """Receive up to `count` available messages, or wait for one and take those that came with it."""
         if count < 1 or request.cursor is not None:
-            raise InvalidParameter("count must be at least 1, and is not allowed with a cursor")
+            raise InvalidParameter("`count` must be at least 1, and is not allowed with a cursor")
         count = min(count, self._check_can_take(request))
         with self._kernel.operation(call.now):
             messages = self._reading.dequeue_messages(handle, count, request)

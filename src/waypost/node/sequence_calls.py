@@ -46,7 +46,7 @@ class SequenceCalls:
         """List sequences of one direction, from a place on."""
         direction = operation.direction
         if direction not in DIRECTIONS:
-            raise InvalidParameter(f"direction must be one of {', '.join(DIRECTIONS)}, not {excerpt(direction)}")
+            raise InvalidParameter(f"`direction` must be one of {', '.join(DIRECTIONS)}, not {excerpt(direction)}")
         wanted = self._wanted(operation.queue or None, operation.source or None, operation.address or None)
         place = _place(operation.after)
         with self._node.kernel.operation(call.now):
@@ -65,13 +65,14 @@ class SequenceCalls:
         wanted = self._wanted(operation.queue, operation.source, operation.address, operation.older_than_s)
         place = _place(operation.after)
         if wanted == Wanted():
-            raise InvalidParameter("a reset requires at least one of queue, source, address and age")
+            raise InvalidParameter("a reset requires at least one of the options queue, source, address and age")
         queue = None if wanted.queue is None else self._admin.find(wanted.queue)
         with self._node.kernel.operation(call.now):
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
                     raise InvalidParameter(
-                        f"{queue} is an outgoing queue; source, address and age are not allowed for an outgoing queue"
+                        f"{queue} is an outgoing queue; the options source, address and age are not allowed for an "
+                        "outgoing queue"
                     )
                 self._reset_outgoing(call, queue, is_trial=is_trial)
             else:
@@ -199,7 +200,7 @@ def _guid(text: object) -> bytes:
     try:
         return parse_guid(str(text))
     except DecodeError:
-        raise InvalidParameter(f"source must be the GUID of a queue manager, not {excerpt(text)}") from None
+        raise InvalidParameter(f"`source` must be the GUID of a queue manager, not {excerpt(text)}") from None
 
 
 def _address(text: object) -> str:

@@ -394,7 +394,7 @@ class Stages:
         self, group: Group, descriptor: OpenQueueDescriptor, transaction: bytes, pieces: _Pieces, now: Now
     ) -> None:
         if group.like is None or descriptor.multiple:
-            raise InvalidParameter("bodies require `like` and exactly one destination queue")
+            raise InvalidParameter("`bodies` requires `like` and a single destination queue")
         like = new_message(group.like)
         self._sending.prepare(descriptor, like, transaction, now, group.bodies)
         ordinal, source = self._manager.first_ordinal(len(group.bodies)), self._manager.identity.identifier
@@ -446,7 +446,9 @@ class Stages:
                     "write the batch again, with a longer lease if necessary"
                 )
             if not staged.matches(key):
-                raise TransactionSequence(f"the stage {guid_text(identifier)} belongs to {staged}, not to {key}")
+                raise TransactionSequence(
+                    f"the stage {guid_text(identifier)} belongs to {staged}, but the commit is for {key}"
+                )
             stage = self._stages[identifier]
             if (stage.run, stage.write) != (writer.run, writer.write):
                 raise TransactionSequence(

@@ -70,7 +70,7 @@ class TransactionCalls:
         """The transaction of an operation; the operation begins it if it says so."""
         if transaction is UNSET:
             if begin_s is not UNSET:
-                raise InvalidParameter("begin_s requires the id of the transaction")
+                raise InvalidParameter("`begin_s` requires the id of the transaction")
             return None
         identifier = self._identifier(transaction)
         if begin_s is not UNSET and identifier not in self._transactions.collection:

@@ -147,7 +147,7 @@ class UserCalls:
             if role is not None and role > most:
                 raise InvalidParameter(
                     f"the role of a token must not exceed the role of its user: {user.name} has the role {most.word}, "
-                    f"not {role.word}"
+                    f"but the token would have the role {role.word}"
                 )
             if len(user.tokens) >= MAX_TOKENS_OF_USER:
                 raise LimitReached(

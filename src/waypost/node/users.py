@@ -191,7 +191,7 @@ class Users:
         self._check_new(name)
         given = None if sid is None else _parsed(sid)
         if given is not None and given in self._by_sid:
-            raise UserExists(f"the SID {given} belongs to {self._by_sid[given]}")
+            raise UserExists(f"the SID {given} already belongs to {self._by_sid[given]}")
         if given is not None:
             self._check_own(given)
         names = self.checked_groups(name, groups)

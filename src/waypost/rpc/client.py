@@ -230,7 +230,8 @@ class ClientConnection:
                 self._is_shutting_down = True
                 self._close_if_unused()
             case ptype:
-                raise DecodeError(HEADER, "PTYPE", 2, f"a client must not receive {PacketType(ptype).name}")
+                reason = f"a client does not accept packets of the type {PacketType(ptype).name}"
+                raise DecodeError(HEADER, "PTYPE", 2, reason)
 
     def _in_clear(self, fragment: Fragment) -> Fragment:
         """Also what belongs to no call is looked at: the security packages count fragments."""

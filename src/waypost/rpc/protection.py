@@ -64,8 +64,10 @@ class Protection:
             return fragment
         self._check(trailer)
         offset = stub_offset(fragment.header)
-        if trailer.auth_pad_length > len(fragment.body) - offset:
-            raise DecodeError(TRAILER, "auth_pad_length", 0, f"{trailer.auth_pad_length} is longer than the stub data")
+        room = len(fragment.body) - offset
+        if trailer.auth_pad_length > room:
+            reason = f"must be at most {room}, the size of the stub data, not {trailer.auth_pad_length}"
+            raise DecodeError(TRAILER, "auth_pad_length", 0, reason)
         head, stub = fragment.body[:offset], fragment.body[offset:]
         if self.is_protecting:
             parts = Parts(fragment.header.encode() + head, stub, trailer.encode(), self.sign_header)

@@ -190,7 +190,9 @@ class ServerConnection:
             case PacketType.CO_CANCEL | PacketType.ORPHANED:
                 pass
             case ptype:
-                raise DecodeError(HEADER, "PTYPE", 2, f"a server must not receive {ptype}")
+                raise DecodeError(
+                    HEADER, "PTYPE", 2, f"a server does not accept packets of the type {PacketType(ptype).name}"
+                )
         return None
 
     def _association(self) -> Association:

@@ -55,7 +55,7 @@ def sender_of(header: SecurityHeader) -> Sid | bytes | None:
         return header.security_id
     sid, end = Sid.decode(header.security_id, 0)
     if end != len(header.security_id):
-        raise DecodeError(SECTION, "SecurityID", end, f"{len(header.security_id) - end} bytes follow the SID")
+        raise DecodeError(SECTION, "SecurityID", end, f"{len(header.security_id) - end} extra bytes follow the SID")
     return sid
 
 

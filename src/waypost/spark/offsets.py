@@ -152,6 +152,6 @@ def _text(queue: str, place: Any, key: str) -> str:
 
 def _foreign(queue: str, place: Any) -> InvalidParameter:
     return InvalidParameter(
-        f"the checkpoint has {excerpt(place)} for the queue {queue}, which is not a position of this mode: continue in "
-        "the mode in which the query began, or set a new checkpointLocation"
+        f"for the queue {queue}, the checkpoint contains {excerpt(place)}, which is not a position of this mode: "
+        "continue in the mode in which the query began, or set a new checkpointLocation"
     )

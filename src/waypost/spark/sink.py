@@ -368,7 +368,7 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
         raise _missing(committed.count, expected, "committed")
     if name.is_anonymous:
         _log.warning(
-            "this write is not exactly once: it has no name, so a repetition sends its messages again; set the "
+            "this write is not exactly once: it has no name, so a repeated write sends its messages again; set the "
             "options txnAppId and txnVersion, or txnId"
         )
 

@@ -151,10 +151,10 @@ def decode_meta(number: int, data: bytes) -> Meta:
     if magic != _MAGIC or flags != _META_PAGE or stored != number:
         raise PageDamaged(number, "is not a meta page")
     if version != _VERSION:
-        raise OtherVersion(number, f"has data version {version}, not {_VERSION}")
+        raise OtherVersion(number, f"must have data version {_VERSION}, but has {version}")
     # The record of the free pages has the size of a page where others have nothing.
     if free.pad not in PAGE_SIZES:
-        raise PageDamaged(number, f"has pages of {free.pad} bytes")
+        raise PageDamaged(number, f"specifies the invalid page size {free.pad}")
     if free.flags & ~_NO_FOLDER != INTEGER_KEYS or main.flags or main.pad:
         raise PageDamaged(number, "has trees of an unknown kind")
     return Meta(number, free.pad, free, main, last_page, transaction)
@@ -175,7 +175,7 @@ def kind_of(number: int, page: bytes) -> int:
     _check_size(number, page)
     stored, _, flags, _, _ = _HEADER.unpack_from(page)
     if stored != number:
-        raise PageDamaged(number, f"has the number {stored}")
+        raise PageDamaged(number, f"contains the page number {stored}")
     if flags not in (BRANCH, LEAF, OVERFLOW):
         raise PageDamaged(number, f"has the unknown type {flags:#06x}")
     return int(flags)
@@ -186,7 +186,7 @@ def _node_offsets(number: int, page: bytes, flags: int) -> tuple[tuple[int, ...]
     _check_size(number, page)
     stored, _, found, lower, upper = _HEADER.unpack_from(page)
     if stored != number:
-        raise PageDamaged(number, f"has the number {stored}")
+        raise PageDamaged(number, f"contains the page number {stored}")
     if found != flags:
         raise PageDamaged(number, f"has the type {found:#06x}, but must have the type {flags:#06x}")
     if lower & 1 or not HEADER_SIZE <= lower <= upper <= len(page):

@@ -190,7 +190,7 @@ class Walker:
         counted = (tree.entries, tree.branches, tree.leaves, tree.overflow)
         stated = (database.entries, database.branch_pages, database.leaf_pages, database.overflow_pages)
         if counted != stated and not tree.is_damaged:
-            reason = f"is the root of {_amounts(counted)}, but the table counts {_amounts(stated)}"
+            reason = f"is the root of a tree with {_amounts(counted)}, but the table says {_amounts(stated)}"
             self._damaged(tree, PageDamaged(database.root, reason))
 
     def _descend(self, tree: _Tree, number: int, level: int, low: Any, high: Any) -> None:

@@ -73,9 +73,9 @@ class Verdict:
 
 APPLY: Final = Verdict(Decision.APPLY)
 _UNSENT: Final = Verdict(
-    Decision.KEEP, "is for a message that was not sent again since the start of the queue manager", is_likely=True
+    Decision.KEEP, "is for a message that has not been sent again since the queue manager started", is_likely=True
 )
-_UNDIALLED: Final = "is for a destination that was not connected yet"
+_UNDIALLED: Final = "is for a destination to which no connection has been opened yet"
 _UNKNOWN: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True)
 _UNKNOWN_THERE: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True, is_likely=True)
 _NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is for a message that was never sent")

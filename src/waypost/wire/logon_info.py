@@ -89,7 +89,7 @@ class UnicodeString:
         reader.max_count(self.maximum_length // 2, 0, field)
         first, actual = reader.u32(field), reader.u32(field)
         if first != 0 or actual != units:
-            reason = f"must have {units} characters from 0, not {actual} from {first}"
+            reason = f"must have {units} characters that start at 0, not {actual} that start at {first}"
             raise DecodeError(UNICODE_STRING, field, reader.offset - 8, reason)
         self.buffer = utf_16_le_decode(reader.octets(2 * units, field), "surrogatepass")[0]
 
@@ -333,7 +333,7 @@ def _below(domain: Sid, relative_id: int) -> Sid:
 def _object_end(data: bytes) -> int:
     """The offset behind the object, from the headers of the stream."""
     if len(data) < HEADERS.size:
-        raise DecodeError(STREAM_HEADER, "Version", 0, f"the headers have {HEADERS.size} bytes, not {len(data)}")
+        raise DecodeError(STREAM_HEADER, "Version", 0, f"the headers must have {HEADERS.size} bytes, not {len(data)}")
     version, endianness, header_length, _, length, _ = HEADERS.unpack_from(data)
     end: int = HEADERS.size + length
     if version != VERSION or header_length != COMMON_HEADER_LENGTH:

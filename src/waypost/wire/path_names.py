@@ -118,7 +118,7 @@ class PathName:
         check_computer_name(computer, 0)
         if not backslash:
             raise IllegalPathName(
-                SECTION, "QueuePathName", len(text), "a backslash and a queue name must follow the computer"
+                SECTION, "QueuePathName", len(text), "a backslash and a queue name must follow the name of the computer"
             )
         kind, marker_length = cut_kind(rest)
         queue, subqueue = cut_subqueue(rest[marker_length:], len(computer) + 1 + marker_length, version)

@@ -157,7 +157,7 @@ def _check(header: SecurityHeader, at: int) -> None:
         raise DecodeError(SECTION, "Flags", at, f"ST must be 0, 1 or 2, not {sender_type}")
     if sender_type == NO_SENDER and id_size:
         raise DecodeError(
-            SECTION, "SenderIdSize", at + 2, f"must be 0, because ST says that SecurityID is missing, not {id_size}"
+            SECTION, "SenderIdSize", at + 2, f"must be 0, not {id_size}, because ST says that SecurityID is missing"
         )
     if sender_type == SENDER_QUEUE_MANAGER and id_size != 16:
         raise DecodeError(

@@ -99,7 +99,7 @@ class _Reader:
             return f"{self._primitive()}[]"
         if kind == BINARY_ARRAY:
             return self._array()
-        raise self._error("RecordTypeEnum", f"a root of record type {kind} has no name")
+        raise self._error("RecordTypeEnum", f"a root object with the record type {kind} has no class name")
 
     def _array(self) -> str:
         """MS-NRBF 2.4.3.1, after ObjectId."""
@@ -119,7 +119,7 @@ class _Reader:
         elif element in _ELEMENTS:
             name = _ELEMENTS[element]
         else:
-            raise self._error("TypeEnum", f"{element} is not a type")
+            raise self._error("TypeEnum", f"{element} is not a type of elements")
         return f"{name}[{',' * (rank - 1)}]"
 
     def _primitive(self) -> str:

@@ -66,4 +66,5 @@ def _value(body: bytes, body_type: int, kind: str) -> Reading:
 
 
 def _mismatch(body: bytes, body_type: int, kind: str) -> Reading:
-    return Reading(None, kind, f"{len(body)} bytes of type {body_type:#x} are not a valid {kind}; read them as bytes")
+    reason = f"a body of type {body_type:#x} with {len(body)} bytes is not a valid {kind}; read the body as bytes"
+    return Reading(None, kind, reason)

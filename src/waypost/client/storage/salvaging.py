@@ -71,7 +71,7 @@ def forget_lost_users(folder: str | Path) -> list[str]:
     with LmdbStore(path) as store:
         value = store.get(Table.USERS, LOST_KEY)
         if value is None:
-            raise InvalidParameter(f"no users are missing in {path / DATA}, because no salvage has lost users")
+            raise InvalidParameter(f"{path / DATA} has no record of users that a salvage lost")
         names = scans.decoded(Table.USERS, LOST_KEY, value, LostUsersRecord.decode).names
         batch = Batch()
         batch.delete(Table.USERS, LOST_KEY)

@@ -160,7 +160,7 @@ def exchange_keys(data: bytes, where: str) -> ExchangeKeys:
     except DecodeError as error:
         raise InvalidParameter(f"{where} is neither PEM nor MQDSPUBLICKEYS: {error}") from None
     if end != len(data):
-        raise InvalidParameter(f"{where}: {len(data) - end} bytes follow the keys")
+        raise InvalidParameter(f"{where}: {len(data) - end} extra bytes follow the keys")
     names = {provider.value: provider for provider in CryptoServiceProvider}
     keys = {names[each.s_provider_name]: each.a_buf for each in found.a_public_keys if each.s_provider_name in names}
     if not keys:

@@ -266,7 +266,10 @@ class AckJudging:
         if ack.is_order_ack:
             return True
         self._turn_away(ack.bringer)
-        session.close(f"it contains an acknowledgment that is not trusted, because it {verdict.reason}, and {refusal}")
+        session.close(
+            "the other side sent an acknowledgment that is not trusted: "
+            f"the acknowledgment {verdict.reason}, and {refusal}"
+        )
         return False
 
     def _turn_away(self, bringer: Bringer) -> None:

@@ -159,7 +159,8 @@ class Checking:
                 blob = SimpleBlob.decode(security.encryption_key)
                 if blob.session_key_algorithm != encryption.algorithm:
                     raise DecryptionFailed(
-                        f"the key is for {blob.session_key_algorithm.name}, not for {encryption.algorithm.name}"
+                        f"the body is encrypted with {encryption.algorithm.name}, but its key is for "
+                        f"{blob.session_key_algorithm.name}"
                     )
             except (DecryptionFailed, DecodeError) as error:
                 check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, str(error))

@@ -67,7 +67,7 @@ class CallFailed(WaypostError):
         self.status = status
 
     def __str__(self) -> str:
-        return f"{self.method} of the remote queue manager returns {hresult_text(self.status)}"
+        return f"{self.method} of the remote queue manager returned {hresult_text(self.status)}"
 
 
 def answer(ask: Ask) -> Conversation[Any]:

@@ -123,7 +123,7 @@ class Qm2QmClient:
         request = OpenQueueRequest(identity.queue_manager, mqs, handle.queue, handle.dwp_queue, handle.dw_context)
         reply = yield from success(Ask(QM2QM, 2, request, port, CALL_TIMEOUT_S))
         if reply.context.is_null:
-            raise DecodeError("MS-MQQP 3.1.4.3", "phContext", 0, "the server opened a queue, but its handle is NULL")
+            raise DecodeError("MS-MQQP 3.1.4.3", "phContext", 0, "the server opened the queue, but the handle is NULL")
         return RemoteOpenQueueEntry(handle, reply.context, port, qmcomm_port)
 
     @contextmanager

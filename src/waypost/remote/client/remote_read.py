@@ -130,7 +130,7 @@ class RemoteReadClient:
 
     def _opened(self, name: FormatName, context: ContextHandle, port: int) -> "RemoteReadQueue":
         if context.is_null:
-            raise DecodeError("MS-MQRR 3.1.4.2", "pphContext", 0, "the server opened a queue, but its handle is NULL")
+            raise DecodeError("MS-MQRR 3.1.4.2", "pphContext", 0, "the server opened the queue, but the handle is NULL")
         queue = RemoteReadQueue(self, name, context, port)
         self.queues.add(queue)
         return queue

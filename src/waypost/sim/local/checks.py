@@ -219,7 +219,10 @@ def check_left_behind(node: Node) -> None:
         len(remote._remote_read._pending),
     )
     if any(left):
-        raise Violation(f"no remote reader is left, but the node still has {left} connections, waits and messages")
+        raise Violation(
+            f"all remote readers have left, but the node still has {left[0]} connections, {left[1]} waits, "
+            f"{left[2]} RPC connections and {left[3]} pending requests"
+        )
 
 
 def check_store(store: MemoryStore, model: Model) -> None:

@@ -111,5 +111,5 @@ class Inbox:
             if worked[connection] > self._packets:
                 raise Violation(
                     f"connection {connection} processed {worked[connection]} packets while connection {other} waited, "
-                    f"but a turn has at most {self._packets} packets"
+                    f"but the limit is {self._packets} packets"
                 )

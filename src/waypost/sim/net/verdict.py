@@ -71,7 +71,7 @@ class Verdict:
                 # Messages for a stranger that is admitted for a host go to that host.
                 continue
             if is_quiet and needless:
-                raise Violation(f"{host.name} has unnecessary sessions with {needless}")
+                raise Violation(f"{host.name} has nothing to send or receive, but still has sessions with {needless}")
             if host.network.statistics.messages_rejected:
                 self._marks.sometimes("a message that was rejected")
         for sent in self._ledger.messages.values():

@@ -88,7 +88,7 @@ def _problem(root: Path, entry: dict[str, Any]) -> str:
         found = digest_of_file(root / entry["path"])
     except OSError:
         return _MISSING
-    return "" if found == entry["digest"] else f"the field digest is {found}, not {entry['digest']}"
+    return "" if found == entry["digest"] else f"the field digest is {found}, but must be {entry['digest']}"
 
 
 def _unlike(spark: SparkSession, path: str, wanted: DataFrame) -> DataFrame:
@@ -98,7 +98,7 @@ def _unlike(spark: SparkSession, path: str, wanted: DataFrame) -> DataFrame:
     problems = [
         sf.when(
             ~sf.col(name).eqNullSafe(sf.col(f"found_{name}")),
-            sf.format_string(f"the field {name} is %s, not %s", sf.col(f"found_{name}"), sf.col(name)),
+            sf.format_string(f"the field {name} is %s, but must be %s", sf.col(f"found_{name}"), sf.col(name)),
         )
         for name in _CHECKED
     ]
@@ -171,7 +171,7 @@ def _differences(wanted: Line, found: Line | None) -> str:
     if found is None:
         return _MISSING
     problems = [
-        f"the field {name} is {_word(found[name])}, not {_word(wanted[name])}"
+        f"the field {name} is {_word(found[name])}, but must be {_word(wanted[name])}"
         for name in _CHECKED
         if found[name] != wanted[name]
     ]

@@ -24,7 +24,7 @@ _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
     HResult.MQ_ERROR_QUEUE_DELETED: (errors.QueueDeleted, "was deleted"),
     HResult.MQ_ERROR_SHARING_VIOLATION: (
         errors.SharingViolation,
-        "is open for another reader: either that reader has opened the queue exclusively, or this program wants to "
+        "is open in another reader: either that reader has opened the queue exclusively, or this program wants to "
         "open the queue exclusively; try again later",
     ),
     HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "did not get a message in time"),
@@ -45,7 +45,7 @@ _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
     HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT: (errors.OperationCancelled, "was closed during the read"),
     HResult.MQ_ERROR_TRANSACTION_USAGE: (
         errors.TransactionUsage,
-        "has locked the message in a transaction, or requires a transaction",
+        "requires a transaction, or a transaction has locked the message",
     ),
     HResult.MQ_ERROR_TRANSACTION_SEQUENCE: (errors.TransactionSequence, "does not know the transaction"),
     HResult.MQ_ERROR_INVALID_HANDLE: (errors.InvalidHandle, "is no longer open at the host; try again"),

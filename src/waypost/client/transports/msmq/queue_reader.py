@@ -371,7 +371,10 @@ def _check_same_host(name: FormatName, to: FormatName) -> None:
         return
     if name.address.casefold() != to.address.casefold():
         there = replace(to, protocol=name.protocol, address=name.address)
-        raise InvalidParameter(f"{to} is a queue of {to.host}, but the message is at {name.host}; use the name {there}")
+        raise InvalidParameter(
+            f"{to} is a queue of {to.host}, but the message is on {name.host}, and messages move only within one host; "
+            f"if both are the same host, use the name {there}"
+        )
 
 
 def _check_lookup_id(lookup_id: int) -> None:

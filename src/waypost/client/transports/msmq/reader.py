@@ -68,7 +68,7 @@ class Reader:
     def counting(self) -> Iterator[None]:
         if self._reads >= MAX_READS_AT_ONCE:
             raise LimitReached(
-                f"the limit of {MAX_READS_AT_ONCE} concurrent reads of {self.address.host} is reached; wait until "
+                f"{MAX_READS_AT_ONCE} reads from {self.address.host} are in progress, which is the limit; wait until "
                 "some of these reads have finished"
             )
         self._reads += 1

@@ -143,7 +143,7 @@ class ReadingSession:
                 return connection
         except TimeoutError:
             limit = f"{address.timeout:g} s"
-            raise HostUnreachable(f"{address.host} does not answer at port {port} within {limit}") from None
+            raise HostUnreachable(f"{address.host} did not answer on port {port} within {limit}") from None
         except AuthenticationFailed as error:
             # An error of this side: those of the host come as results of calls.
             raise error if self._access.password else NoCredentials(str(error)) from None
@@ -169,7 +169,7 @@ class ReadingSession:
         try:
             await loop.create_connection(lambda: connection, address.host, port, local_addr=local)
         except (OSError, UnicodeError, ValueError) as error:
-            where = "" if isinstance(error, socket.gaierror) else f", at port {port}"
+            where = "" if isinstance(error, socket.gaierror) else f" (port {port})"
             raise HostUnreachable(f"{address.host} {reason_of(error)}{where}") from None
         return connection
 

@@ -123,7 +123,7 @@ class AioMsmq(_Msmq):
                 raise TransactionUsage(self.without_transactions)
             case Send():
                 if operation.like is UNSET or operation.messages:
-                    raise InvalidParameter("a send needs `like` and `bodies` with at least one message")
+                    raise InvalidParameter("a send requires `like`, and at least one body in `bodies`")
                 to = self.address.destination(operation.name)
                 return Sent(await self._sender.send(self._writer.outgoing(to, operation.bodies, operation.like)))
             case Receive():
