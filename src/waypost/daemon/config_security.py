@@ -15,16 +15,17 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["closed", "msmq"],
         Meta(
             description="Rights on a new queue, if the queue manager has users. `closed`: the creator and "
-            "administrators have all rights, and everyone may send. `msmq`: the default of MSMQ, in most cases "
-            "all rights for everyone. Without users, `msmq` always applies."
+            "administrators have all rights, and everyone may send. `msmq`: the default rights of MSMQ, which in most "
+            "cases give all rights to everyone. Without users, `msmq` always applies."
         ),
     ] = "closed"
     machine: Annotated[
         str,
         Meta(
             description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators may "
-            "read the dead-letter queues, the journal and outgoing queues, and all users may create queues. To create "
-            "a queue, a user also needs the role operate."
+            "read the dead-letter queues, the journal and outgoing queues, and every user with the role `operate` or "
+            "`admin` may create queues. Regardless of this key, a user without one of these roles cannot create "
+            "queues."
         ),
     ] = ""
     hardened: Annotated[
