@@ -46,7 +46,9 @@ def send(
     body: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this text as the body.")] = None,
     body_file: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Send the bytes of this file as the body, or - for standard input."),
+        typer.Option(
+            metavar="F", help="Send the bytes of this file as the body. The file name - means standard input."
+        ),
     ] = None,
     properties: Given,
     express: Annotated[

@@ -421,9 +421,9 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     users_file: Annotated[
         str,
         Meta(
-            description="File with users that may authenticate with NTLM. Each line has the form "
-            "`DOMAIN:user:password`. The daemon imports the file into the user store only once, when the daemon first "
-            "starts with users in the file."
+            description="File with users who may authenticate with NTLM. Each line has the form "
+            "`DOMAIN:user:password`. The daemon imports the file into the user store only once, at the first start at "
+            "which the file contains users."
         ),
     ] = ""
     kerberos: Annotated[

@@ -43,8 +43,9 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     key_passphrase: Annotated[
         str,
         Meta(
-            description="Passphrase of the private keys in the key folder. Accepted only from the environment "
-            "variable `WAYPOST_SECURITY_KEY_PASSPHRASE`. Empty: only the permissions of the folder protect the keys."
+            description="Passphrase of the private keys in the key folder. The daemon reads the passphrase only from "
+            "the environment variable `WAYPOST_SECURITY_KEY_PASSPHRASE`. Empty: only the permissions of the folder "
+            "protect the keys."
         ),
     ] = ""
     key_passphrase_file: Annotated[str, Meta(description="File with the passphrase, instead of `key_passphrase`.")] = ""

@@ -92,15 +92,13 @@ _TRANSFER: Final = {
     "missing.",
     "messages_not_encrypted": "Outgoing messages that could not be encrypted and were not sent.",
     "messages_refused_for_acks": (
-        "Transactional messages that were temporarily refused because too many acknowledgments wait to be sent to "
-        "their sender."
+        "Transactional messages that were temporarily refused because too many acknowledgments for their sender are "
+        "waiting."
     ),
     "sequences_refused": (
         "Transactional messages that were temporarily refused because their sequence was not accepted."
     ),
-    "sequence_ends_forgotten": (
-        "Records of ended sequences that were deleted although an address could still start these sequences again."
-    ),
+    "sequence_ends_forgotten": ("Deleted records of ended sequences that an address could still start again."),
     "messages_resent": "Messages sent again because no acknowledgment arrived.",
     "messages_forwarded": "Messages forwarded to another computer.",
     "messages_returned": "Messages of this computer that came back because of a wrong route.",
@@ -327,7 +325,7 @@ class _Live(Collector):
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "Acknowledgments that wait to be sent to hosts that were last seen more than 7 days ago."
+            text = "Waiting acknowledgments for hosts that were last seen more than 7 days ago."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
