@@ -72,7 +72,7 @@ def test_keys_are_shown_exported_and_rotated(desk: Desk, tmp_path: Path) -> None
     assert rotated["exchange"][3]["digest"] == shown["exchange"][0]["digest"]
     assert rotated["signing"] == shown["signing"]
     result = desk.run("key", "rotate", "--kind", "exchange", "--grace", "0")
-    assert "All earlier exchange keys have ended." in result.stderr
+    assert "All earlier exchange keys are now invalid." in result.stderr
     at_once = desk.json("key", "show")
     # Also the key of the rotation before, whose grace was 30 days.
     assert [each["retired"] for each in at_once["exchange"]] == [None] * 3

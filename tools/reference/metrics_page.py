@@ -56,8 +56,8 @@ _SECTIONS: Final = (
     (
         "waypost_transfer_",
         "Transfer between queue managers",
-        "A queue manager without a network does not have the metrics in this section. The counters in this section "
-        "start at 0 when the daemon starts.",
+        "If a queue manager does not exchange messages with other hosts, the metrics in this section are missing. The "
+        "counters in this section start at 0 when the daemon starts.",
     ),
     (
         ("waypost_messages_refused", "waypost_overdue_acknowledgments"),
@@ -69,7 +69,7 @@ _SECTIONS: Final = (
     (
         "waypost_rpc_",
         "Remote readers",
-        "A queue manager that serves no remote readers does not have the metrics in this section. "
+        "If a queue manager does not serve remote readers, the metrics in this section are missing. "
         "The label `interface` is `RemoteRead`, `qm2qm`, `qmcomm` or `epmapper`. "
         f"The label `result` is one of {_RESULTS}. The result `error` means that the answer contains a reason, such as "
         "a timeout. The result `abandoned` means that the reader disconnected or cancelled the call before the answer. "

@@ -17,8 +17,8 @@ def token(context: typer.Context, *, as_json: Json = False) -> None:
     """Print the token of the daemon, for curl and other programs.
 
     If the option --token or the environment variable WAYPOST_TOKEN is set, the command prints that token. Otherwise,
-    the command prints the token of the daemon at the address in --url, if this account runs the daemon. Root can print
-    the token of every daemon.
+    the command prints the token of the daemon at the address in --url. The daemon must run under your account. Root can
+    print the token of every daemon.
 
     \b
     curl -H "Authorization: Bearer $(waypost token)" http://127.0.0.1:8181/api/status

@@ -22,7 +22,9 @@ def audit(
     context: typer.Context,
     *,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of entries to show.")] = 100,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue to show new entries until Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show new entries as they are written, until you press Ctrl-C.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the audit trail: all changes and refused requests, with the user, the origin and the result.

@@ -117,7 +117,7 @@ def remove(
     *,
     as_json: Json = False,
 ) -> None:
-    """Remove a certificate and its key. Messages signed with this certificate are refused from now on.
+    """Remove a certificate and its key. After that, messages signed with this certificate are refused.
 
     \b
     waypost cert remove 0a4d55a8d778e5022fab701977c5d840bbc486d0

@@ -27,9 +27,9 @@ app = typer.Typer(
 Kind = Annotated[
     Literal["exchange", "signing"],
     typer.Option(
-        help="Kind of the key. Other queue managers encrypt messages with the exchange key. The signing key is for "
-        "packets that the queue manager itself signs (sender type 2). Both keys are published. Users sign messages "
-        "with certificates."
+        help="Kind of the key. Other queue managers encrypt messages with the exchange key. With the signing key, the "
+        "queue manager signs its own packets (sender type 2). Both public keys are published in the directory. Users "
+        "sign messages with certificates."
     ),
 ]
 Grace = Annotated[
@@ -38,8 +38,8 @@ Grace = Annotated[
         metavar="DAYS",
         min=0,
         max=MAX_DAYS,
-        help="Number of days for which the old exchange key still decrypts messages. With 0, all earlier exchange keys "
-        "end at once.",
+        help="Number of days for which the old exchange key still decrypts messages. With 0, all earlier exchange "
+        "keys become invalid at once.",
     ),
 ]
 Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address of a host, or a GUID.")]
@@ -138,7 +138,7 @@ def rotate(
     grace: Grace = GRACE_DAYS,
     as_json: Json = False,
 ) -> None:
-    """Create new keys. Messages encrypted for the old key are accepted for the number of days in --grace.
+    """Create new keys. Messages that are encrypted with the old key are still accepted for --grace days.
 
     \b
     waypost key rotate
@@ -153,7 +153,7 @@ def rotate(
 def _tell_end(kind: str | None, grace: int) -> None:
     """Without a grace, nothing that was encrypted before can be decrypted: say so beside the table."""
     if not grace and kind != "signing":
-        say("All earlier exchange keys have ended. Messages that are encrypted for these keys are refused.")
+        say("All earlier exchange keys are now invalid. Messages that are encrypted with these keys are refused.")
 
 
 @app.command()
@@ -171,14 +171,14 @@ def trust(
     kind: Annotated[
         Literal["exchange", "signing"],
         typer.Option(
-            help="Kind of the exported key. Exchange keys encrypt messages to that host. Signing keys verify packets "
-            "signed by the queue manager of that host (sender type 2)."
+            help="Kind of the keys in the file. Exchange keys encrypt messages to that host. Signing keys verify "
+            "packets that the queue manager of that host has signed (sender type 2)."
         ),
     ] = "exchange",
     listed: Annotated[bool, typer.Option("--list", help="List the pinned keys.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Pin the keys of another queue manager. Encrypting messages to that queue manager requires its exchange keys.
+    """Pin the keys of another queue manager. The exchange keys are needed to encrypt messages to that queue manager.
 
     \b
     waypost key trust accounting accounting.keys

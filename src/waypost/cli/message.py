@@ -47,7 +47,7 @@ def move(
     *,
     as_json: Json = False,
 ) -> None:
-    """Move a message between a queue and its subqueues, with all its properties.
+    """Move a message between a queue and its subqueues. The message keeps all its properties.
 
     To send a message to any other queue, use `waypost message resend --to`.
 
@@ -150,10 +150,10 @@ def resend(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Send messages again, to their original destination or to another queue, and remove them from their queue.
+    """Remove messages from a queue, and send them again to their original destination or to another queue.
 
     Each message is received and sent in one transaction. The new message has a new id. Transactional messages can
-    be sent only to transactional queues, and other messages only to nontransactional queues.
+    be sent only to transactional queues, and nontransactional messages only to nontransactional queues.
 
     \b
     waypost message resend 'system$;deadletter'

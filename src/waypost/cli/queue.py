@@ -44,7 +44,7 @@ def create(
     properties: Given,
     as_json: Json = False,
 ) -> None:
-    """Create a queue and print its format name, which other computers use to send to the queue.
+    """Create a queue and print its format name. Other computers use this name to send messages to the queue.
 
     \b
     waypost queue create orders --journal --label "Orders of the shop"
@@ -72,7 +72,7 @@ def list_queues(
     """List the local queues, and the outgoing queues with messages for other computers.
 
     The column AGE shows the age of the oldest message. The column QUOTA shows the percentage of the quota in use. A
-    narrow terminal shows fewer columns. Files and pipes get all columns.
+    narrow terminal shows fewer columns. Output to a file or a pipe has all columns.
 
     \b
     waypost queue list
@@ -239,7 +239,7 @@ _ENTRY_COLUMNS: Final = (Column("WHO", least=12, middle=True), Column("ACCESS"),
 
 @app.command()
 def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Pause an outgoing queue. The messages wait until `waypost queue resume` is run.
+    """Pause an outgoing queue. Its messages wait until you run `waypost queue resume`.
 
     \b
     waypost queue pause 'DIRECT=OS:other\\private$\\orders'
@@ -281,7 +281,7 @@ def move(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Move all messages between a queue and its subqueues, with all their properties.
+    """Move all messages between a queue and its subqueues. The messages keep all their properties.
 
     Other programs may use both queues during the move. If the move is interrupted, each message is in exactly one of
     the two queues. Run the command again to move the rest.

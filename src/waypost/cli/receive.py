@@ -116,7 +116,7 @@ def peek(
         typer.Option(
             metavar="N",
             min=0,
-            help="With --all, show only messages that at least N aborted transactions returned to the queue.",
+            help="With --all, show only messages that were returned to the queue by at least N aborted transactions.",
         ),
     ] = None,
     limit: Annotated[
@@ -135,7 +135,7 @@ def peek(
 
     With --all, the column AGE shows the time since the message arrived in the queue. The column ABORTS shows the number
     of transactions that received the message and aborted. A terminal shows one line per message, with a short id. A
-    narrow terminal shows fewer columns. Files and pipes get all columns and the full ids.
+    narrow terminal shows fewer columns. Output to a file or a pipe has all columns and the full ids.
 
     \b
     waypost peek orders

@@ -46,7 +46,9 @@ def send(
     body: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this text as the body.")] = None,
     body_file: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Send the bytes of this file as the body, or - for standard input."),
+        typer.Option(
+            metavar="F", help="Send the bytes of this file as the body. The file name - means standard input."
+        ),
     ] = None,
     properties: Given,
     express: Annotated[
@@ -64,12 +66,12 @@ def send(
     count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of copies to send.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Send a message, and print its id when the message is stored.
+    """Send a message, and print its id as soon as the message is stored.
 
-    Without --body and --body-file, the command reads the body from standard input, as bytes, until the end of the data.
+    Without --body and --body-file, the command reads the bytes of the body from standard input until the input ends.
     The command does not wait for the first byte: if standard input has no data yet, the body is empty. To send to
-    several queues, separate their names with commas. Either every queue gets a copy, or no queue does. All copies have
-    the same id. With --json, the output lists the copies.
+    several queues, separate their names with commas. Either every queue gets a copy, or no queue gets a copy. All
+    copies have the same id. With --json, the output lists the copies.
 
     \b
     waypost send orders --body "42 bolts" --label order

@@ -85,7 +85,7 @@ def show(
     *,
     as_json: Json = False,
 ) -> None:
-    """Show all sequences of a sending queue manager or of a queue, and why messages are refused.
+    """Show all sequences of a sending queue manager or of a queue, and the reasons for refused messages.
 
     The exit code is 1 if no sequence matches.
 
@@ -131,9 +131,9 @@ def reset(
 ) -> None:
     """Restart transactional sequences. Some messages may arrive twice. A warning lists these messages.
 
-    For an outgoing queue, messages without an acknowledgment get new numbers in a new sequence. For incoming sequences,
-    the record of accepted messages is deleted: the next message from the sender is accepted, even if earlier messages
-    are missing.
+    For an outgoing queue, the unacknowledged messages get new numbers in a new sequence. For incoming sequences, the
+    command deletes the record of accepted messages. The queue manager then accepts the next message from the sender,
+    even if earlier messages are missing.
 
     \b
     waypost sequence reset 'DIRECT=OS:other\\private$\\orders'
@@ -182,10 +182,11 @@ def admit(
     *,
     as_json: Json = False,
 ) -> None:
-    """Accept acknowledgments that a queue manager sends from this address, even after restarts of the daemon.
+    """Accept acknowledgments that a queue manager sends from this address. The address stays admitted after a restart.
 
-    Acknowledgments from an unknown address are stored, but not applied. `waypost doctor` lists these addresses. Admit
-    an address only if you know that it belongs to the queue manager, because acknowledgments delete messages.
+    The daemon stores acknowledgments from an unknown address, but does not apply them. `waypost doctor` lists the
+    unknown addresses. Admit an address only if you know that it belongs to the queue manager, because an acknowledgment
+    deletes a message from the outgoing queue.
 
     \b
     waypost sequence admit 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7

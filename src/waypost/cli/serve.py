@@ -59,9 +59,9 @@ def serve(
         ),
     ] = False,
 ) -> None:
-    """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
+    """Run a queue manager in the foreground. To stop it, press Ctrl-C or send SIGTERM.
 
-    When the queue manager is ready, the command writes one line of JSON with the addresses to stdout. On a terminal, it
+    When the queue manager is ready, the command writes its addresses to stdout, as one line of JSON. On a terminal, it
     writes the address of the status page and example commands instead. Port 0 means any free port. The log goes to
     stderr. Every configuration key has a default. docs/config.md lists the keys.
     """

@@ -42,8 +42,8 @@ def sim(
 
     With several nodes, the queue managers send messages to each other over an unreliable network.
 
-    Each seed stands for one simulation, which is the same on every computer. The run ends at the first seed that
-    violates a guarantee. The exit code is 1 if a guarantee was violated, otherwise 0.
+    Each seed defines one simulation, which runs in the same way on every computer. The command stops after the first
+    simulation that violates a guarantee. The exit code is 1 if a guarantee was violated, otherwise 0.
     """
     out = Output()
     if replay is not None:

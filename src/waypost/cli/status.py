@@ -71,8 +71,8 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     """Check for problems with ports, names, addresses, duplicate queue manager ids, the store and permissions.
 
     The command also lists queues above 80 % of their quota, dead-letter messages, messages that were received and
-    returned many times, messages that wait for more than 7 days, and an HTTP certificate that expires soon. The exit
-    code is 1 if a check finds a problem.
+    returned many times, messages that have waited for more than 7 days, and an HTTP certificate that expires soon. The
+    exit code is 1 if a check finds a problem.
 
     \b
     waypost doctor

@@ -31,7 +31,10 @@ def backup(
     *,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Back up this data folder on disk, whether or not its daemon is running."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Back up this data folder instead of the store of a daemon. The folder may be in use by a daemon.",
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -44,11 +47,11 @@ def backup(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Back up a running queue manager into a folder or a stream, without stopping it.
+    """Back up a queue manager to a folder or a stream. The queue manager keeps running.
 
     The backup is a snapshot: it contains everything that was acknowledged before the backup began. It does not contain
-    express messages, because they are in memory only. An interrupted backup leaves nothing in the folder, and `restore`
-    refuses an incomplete stream. Only one backup can run at a time.
+    express messages, because they are in memory only. If a backup is interrupted, the command removes its incomplete
+    files. `restore` refuses an incomplete stream. Only one backup can run at a time.
 
     \b
     waypost store backup /backups/monday
@@ -115,7 +118,7 @@ def restore(
     messages were received or sent since the backup. With a new identity, the messages in outgoing queues are not sent.
     These messages go to the dead-letter queues of the new queue manager.
 
-    The whole backup is checked before anything is restored.
+    Before the command restores anything, it checks the whole backup.
 
     \b
     waypost store restore /backups/monday /var/lib/waypost --same-identity

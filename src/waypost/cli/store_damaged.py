@@ -28,7 +28,7 @@ def damaged(
 ) -> None:
     """List messages that were damaged on disk and removed from their queues.
 
-    The damaged messages are no longer in a queue. Their bytes are kept until --forget deletes the messages.
+    The queue manager keeps the bytes of the damaged messages until you delete the messages with --forget.
 
     \b
     waypost store damaged

@@ -28,14 +28,17 @@ def verify(
     *,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Verify this data folder on disk, whether or not its daemon is running."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Verify this data folder instead of the store of a daemon. The folder may be in use by a daemon.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Verify the store: the pages of the file, the checksum of every record, and the counts.
 
-    The queue manager keeps running, and nothing is changed. The exit code is 1 if something is damaged. The report
-    shows the table, queue and message of each damaged record.
+    The queue manager keeps running, and the command changes nothing. The exit code is 1 if the store is damaged. The
+    report shows the table, queue and message of each damaged record.
 
     \b
     waypost store verify
@@ -102,11 +105,11 @@ def salvage(
 ) -> None:
     """Recover all intact records of a damaged data folder into a new folder, and report the damaged records.
 
-    The command reads the file page by page, and skips damaged pages and pages that refer to damaged pages. First stop
-    the daemon that uses this folder. The new folder contains the same queue manager, with the same GUID. From then on,
-    start a daemon for only one of the two folders. At its first start, the queue manager begins new outgoing
-    transactional sequences, as after a restore. If the list of free pages is lost, messages that were already received
-    may reappear. The report counts these messages by queue.
+    Before you run this command, stop the daemon that uses the damaged folder. The command reads the file page by page.
+    It skips damaged pages, and pages that refer to damaged pages. The new folder contains the same queue manager, with
+    the same GUID. After the salvage, use only one of the two folders. At its first start, the queue manager begins new
+    outgoing transactional sequences, as after a restore. If the list of free pages is lost, messages that were already
+    received may return to their queues. For each queue, the report shows the number of these messages.
 
     \b
     waypost store salvage /var/lib/waypost /var/lib/waypost-new
@@ -144,8 +147,8 @@ def forget_users(
 ) -> None:
     """Allow the daemon to start in a salvaged data folder, even if users were lost.
 
-    If a salvage may have lost users, the daemon does not start in the new folder. If no user is left, the queue manager
-    starts in single-user mode. Add the lost users again after the start.
+    If a salvage may have lost users, the daemon does not start in the new folder until you run this command. If no user
+    is left, the queue manager then starts in single-user mode. After the start, add the lost users again.
 
     \b
     waypost store forget-users /var/lib/waypost-new

@@ -44,7 +44,7 @@ def add(
         typer.Option(metavar="SID", help="SID of an existing account, such as a domain account (default: a new SID)."),
     ] = None,
     groups: Groups = None,
-    ntlm: Annotated[bool, typer.Option("--ntlm", help="Let the user log on to RPC with NTLM.")] = False,
+    ntlm: Annotated[bool, typer.Option("--ntlm", help="Allow the user to log on over RPC with NTLM.")] = False,
     password_file: PasswordFile = None,
     as_json: Json = False,
 ) -> None:
@@ -125,7 +125,7 @@ def set_user(
     ] = None,
     groups: Groups = None,
     ntlm: Annotated[
-        bool | None, typer.Option("--ntlm/--no-ntlm", help="Allow or forbid the user to log on to RPC with NTLM.")
+        bool | None, typer.Option("--ntlm/--no-ntlm", help="Allow the user to log on over RPC with NTLM, or forbid it.")
     ] = None,
     password_file: PasswordFile = None,
     as_json: Json = False,
@@ -184,7 +184,7 @@ def passwd(
 
 @app.command()
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a user, with the certificates of the user and the keys of these certificates.
+    """Remove a user, the certificates of the user, and the keys of these certificates.
 
     The tokens and sessions of the user become invalid at once. Access lists keep the SID of the user.
     """

@@ -43,7 +43,8 @@ class Names(Struct, frozen=True, forbid_unknown_fields=True):
     aliases: Annotated[
         tuple[str, ...],
         Meta(
-            description="Other names of this computer that `DIRECT=OS:` names may use, such as the name of a cluster."
+            description="Additional names of this computer for use in `DIRECT=OS:` names, such as the name of a "
+            "cluster."
         ),
     ] = ()
 
@@ -54,9 +55,9 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
     path: Annotated[
         str,
         Meta(
-            description="The data folder. Empty: `$XDG_STATE_HOME/waypost`, or `~/.local/state/waypost` if the "
-            "variable is not set, or `%LOCALAPPDATA%\\waypost` on Windows. The default does not depend on the "
-            "current folder."
+            description="Data folder. Empty: on Windows, `%LOCALAPPDATA%\\waypost`; on other systems, "
+            "`$XDG_STATE_HOME/waypost`, or `~/.local/state/waypost` if the variable is not set. The default does not "
+            "depend on the current folder."
         ),
     ] = ""
     max_size_gb: Annotated[float, Meta(gt=0, le=1 << 20, description="Maximum size of the store file, in GiB.")] = (
@@ -68,16 +69,17 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=1 << 20,
             description="Disk space to keep free, in MiB. When less space is free, the daemon refuses new messages. "
-            "Receives, purges and acknowledgments continue. The value 0 means a quarter of the size of the stored "
-            "data, but at least 1 MiB and at most the smaller of 64 MiB and an eighth of the disk.",
+            "Programs can still receive and purge messages, and the daemon still processes acknowledgments. With the "
+            "value 0, the daemon keeps a quarter of the size of the stored data free, but at least 1 MiB, at most 64 "
+            "MiB, and at most an eighth of the disk.",
         ),
     ] = 0.0
     backup_limit_s: Annotated[
         Seconds,
         Meta(
-            description="Time limit of a backup, in seconds. During a backup the daemon does not reuse the space of "
-            "received messages in the store file, so the file grows. A backup that takes longer is cancelled and "
-            "logged."
+            description="Time limit of a backup, in seconds. The daemon cancels a backup that takes longer, and "
+            "writes a line to the log. During a backup, the store file grows, because the daemon does not reuse the "
+            "space of received messages."
         ),
     ] = BACKUP_SECONDS
     backup_mb_per_s: Annotated[
@@ -97,8 +99,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     bind: Annotated[
         str,
         Meta(
-            description="Local IP address for connections from and to other queue managers. Empty: all "
-            "addresses of the computer, so that other queue managers can reach this one."
+            description="Local IP address for connections from and to other queue managers. Empty: all addresses of "
+            "the computer. Other queue managers can then connect to this queue manager."
         ),
     ] = ""
     port: Annotated[Port, Meta(description="TCP port to listen on. The value 0 means any free port.")] = SESSION_PORT
@@ -112,8 +114,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ping: Annotated[
         bool,
         Meta(
-            description="Ping a host before a session, to ask whether the host accepts the session. Also answer "
-            "pings from other hosts."
+            description="Before the daemon opens a session with a host, ping the host to ask whether it accepts the "
+            "session. Also answer pings from other hosts."
         ),
     ] = _TRANSFER.ping
     window_size: Annotated[
@@ -121,7 +123,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=0xFFFF,
-            description="Maximum number of messages that are sent before a session acknowledgment must arrive.",
+            description="Maximum number of messages to send before a session acknowledgment must arrive.",
         ),
     ] = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: Annotated[
@@ -129,26 +131,26 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=MIN_ACK_TIMEOUT,
             le=MAX_TIMEOUT,
-            description="Maximum time to wait for a session acknowledgment, in milliseconds. After that time the "
+            description="Maximum time to wait for a session acknowledgment, in milliseconds. After this time, the "
             "session closes. The protocol defines the valid range.",
         ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
         Milliseconds,
         Meta(
-            description="Time to wait for more transactional messages before an order acknowledgment is sent, in "
+            description="Time to wait for more transactional messages before sending an order acknowledgment, in "
             "milliseconds."
         ),
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
-        Seconds, Meta(description="Maximum delay of an order acknowledgment while messages arrive, in seconds.")
+        Seconds,
+        Meta(description="Maximum delay of an order acknowledgment if more messages keep arriving, in seconds."),
     ] = _TRANSFER.maximum_order_ack_delay_s
     resend_timeouts_s: Annotated[
         tuple[Seconds, Seconds, Seconds, Seconds],
         Meta(
-            description="Waiting times before unacknowledged transactional messages are sent again, in "
-            "seconds. Each of the first three values applies to three retries, and the fourth value to all later "
-            "retries."
+            description="Times to wait before sending unacknowledged transactional messages again, in seconds. Each "
+            "of the first three values applies to three retries. The fourth value applies to all later retries."
         ),
     ] = (
         _TRANSFER.resend_timeouts.short,
@@ -158,9 +160,9 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     )
     session_init_timeout_s: Annotated[
         Seconds,
-        Meta(description="Maximum time until a session opens, in seconds. After that time the connection closes."),
+        Meta(description="Maximum time to open a session, in seconds. After this time, the connection closes."),
     ] = _TRANSFER.session_init_timeout_s
-    idle_timeout_s: Annotated[Seconds, Meta(description="Time until an idle session closes, in seconds.")] = (
+    idle_timeout_s: Annotated[Seconds, Meta(description="Time after which an idle session closes, in seconds.")] = (
         _TRANSFER.idle_timeout_s
     )
     retry_connect_s: Annotated[Seconds, Meta(description="Time to wait after a failed connection, in seconds.")] = (
@@ -169,8 +171,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     connect_timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Maximum time to connect, in seconds. TCP repeats its request after 1, 3, 7 and 15 seconds. "
-            "With a short time limit, the daemon notices sooner that a host is available again."
+            description="Maximum time to connect, in seconds. TCP repeats its connection request after 1, 3, 7 and 15 "
+            "seconds. With a short time limit, the daemon notices sooner that a host is available again."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
@@ -180,12 +182,12 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     duplicate_history_size: Annotated[
         Count,
         Meta(
-            description="Number of messages to remember for each IPv4 address or IPv6 /64 network, to detect "
-            "duplicates. For a relay, the number is 10 times as large."
+            description="Number of messages to remember for each IPv4 address or IPv6 /64 network. The daemon uses "
+            "these messages to detect duplicates. For a relay, the daemon remembers 10 times as many messages."
         ),
     ] = _TRANSFER.duplicate_history_size
     duplicate_history_s: Annotated[
-        Seconds, Meta(description="Time to remember messages to detect duplicates, in seconds.")
+        Seconds, Meta(description="Time for which the daemon remembers a message to detect duplicates, in seconds.")
     ] = _TRANSFER.duplicate_history_s
     max_sessions: Annotated[
         Count,
@@ -211,22 +213,23 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     max_sequence_ahead_s: Annotated[
         Seconds,
         Meta(
-            description="Maximum time that the TimeStamp of a new transactional sequence may be ahead of the clock "
-            "of this computer, in seconds. Messages beyond the limit stay at their sender, and the sender retries. "
-            "`waypost doctor` lists these messages."
+            description="Maximum time that the TimeStamp of a new transactional sequence may be ahead of the clock of "
+            "this computer, in seconds. If the TimeStamp is further ahead, the daemon refuses the messages of the "
+            "sequence. The sender keeps the messages and sends them again later. `waypost doctor` shows the refused "
+            "sequences."
         ),
     ] = _TRANSFER.max_sequence_ahead_s
     new_sequences_at_once: Annotated[
         Count,
         Meta(
             description="Maximum number of new transactional sequences that one IPv4 address or IPv6 /64 network may "
-            "begin in one burst. Messages beyond the limit stay at their sender, and the sender retries. `waypost "
-            "doctor` lists the address."
+            "begin in one burst. The daemon refuses the messages of further sequences. The sender keeps the messages "
+            "and sends them again later. `waypost doctor` shows the address."
         ),
     ] = _TRANSFER.new_sequences_at_once
     new_sequences_per_s: Annotated[
         Seconds,
-        Meta(description="Maximum average number of new transactional sequences from one address, per second."),
+        Meta(description="Maximum average number of new transactional sequences per second from one address."),
     ] = _TRANSFER.new_sequences_per_s
     send_insecure_nacks: Annotated[
         bool, Meta(description="Send negative acknowledgments to unauthenticated senders.")
@@ -244,11 +247,11 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ack_addresses: Annotated[
         tuple[str, ...],
         Meta(
-            description="Additional addresses from which to accept acknowledgments of transactional messages, such "
-            "as addresses of queue managers behind NAT. `GUID=ADDRESS`: an address of one queue manager. `ADDRESS`: "
-            "an address of any queue manager. The daemon always accepts an address to which it has connected, or to "
-            "which the host name of the destination resolves. `waypost sequence admit` adds an address without a "
-            "restart."
+            description="Additional addresses from which to accept acknowledgments of transactional messages, such as "
+            "addresses of queue managers behind NAT. `GUID=ADDRESS`: an address of one queue manager. `ADDRESS`: an "
+            "address of any queue manager. The daemon always accepts the addresses to which it has connected, and the "
+            "addresses to which the host name of the destination resolves. `waypost sequence admit` adds an address "
+            "without a restart."
         ),
     ] = ()
     is_routing_server: Annotated[bool, Meta(description="Act as a routing server (MS-MQBR).")] = (
@@ -290,24 +293,27 @@ def _words(value: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Routing(Struct, frozen=True, forbid_unknown_fields=True):
-    """Routes to other computers for `PRIVATE=` names, which contain no host."""
+    """Routes to other computers. `PRIVATE=` names need routes, because these names contain a GUID instead of a host."""
 
     routes: Annotated[
         tuple[str, ...],
         Meta(
             description="`GUID=HOST`: the host of the queue manager with this GUID. `waypost status` on that host "
-            "shows the GUID. `GUID=via GUID`: send through another queue manager that has a route."
+            "shows the GUID. `GUID=via GUID`: messages for the first queue manager go through the second queue "
+            "manager. The second queue manager must have a route, too."
         ),
     ] = ()
     relays: Annotated[
         tuple[str, ...],
         Meta(
-            description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
-            "next hop of a route. When a route changes, list its old next hop until all messages that took this route "
-            "have their final acknowledgments. For a queue manager that is listed by GUID, the daemon accepts the "
-            "addresses to which it has connected, the addresses in the route or the directory, and the addresses that "
-            "an operator has added with `waypost sequence admit`. A relay carries messages of many senders, so the "
-            "daemon remembers more messages of a relay to detect duplicates."
+            description="Queue managers that may forward acknowledgments from other hosts, as GUIDs or IP addresses. "
+            "The next hop of a route may always forward acknowledgments, so you do not need to list it. If you change "
+            "a route, add the old next hop to this list. You can remove it when all messages that took the old route "
+            "have their final acknowledgments. If you list the GUID of a queue manager, the daemon accepts "
+            "acknowledgments from the following addresses of this queue manager: addresses to which the daemon has "
+            "connected, addresses in the route or the directory, and addresses that you have added with `waypost "
+            "sequence admit`. Because a relay forwards messages from many senders, the daemon remembers 10 times as "
+            "many messages from a relay to detect duplicates."
         ),
     ] = ()
 
@@ -318,8 +324,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
     machine_kb: Annotated[
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
-            description="Quota for all messages together, in kilobytes. Not set: the quota stays unchanged, and a "
-            f"new queue manager starts with a quota of 1048576. The value {UNLIMITED} means no quota."
+            description="Quota for all messages together, in kilobytes. Not set: the quota stays unchanged. A new "
+            f"queue manager starts with a quota of 1048576. The value {UNLIMITED} means no quota."
         ),
     ] = None
 
@@ -347,7 +353,7 @@ class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
-    """Remote reading by other hosts (MS-MQRR, MS-MQQP), on the address of `transfer.bind`."""
+    """Remote read by other hosts (MS-MQRR, MS-MQQP). The daemon listens on the address in `transfer.bind`."""
 
     enabled: Annotated[bool, Meta(description="Allow other hosts to read queues of this computer over RPC.")] = True
     port: Annotated[
@@ -376,19 +382,19 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(
             ge=1,
-            description="Maximum number of protocol errors and wrong passwords from one address, per minute. Above "
+            description="Maximum number of protocol errors and wrong passwords per minute from one address. Above "
             "this limit, the daemon refuses new connections from the address for a while.",
         ),
     ] = 60
     pending_request_timeout_s: Annotated[
-        Seconds, Meta(description="Time that a message stays locked for its remote reader, in seconds.")
+        Seconds, Meta(description="Maximum time for which a message stays locked for a remote reader, in seconds.")
     ] = RemoteSettings().pending_request_timeout_s
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(
-            description="Minimum protection of a call. Empty: `privacy` if users or Kerberos are configured. Without "
-            "users and Kerberos, calls need no protection, but only programs on this computer that run as the "
-            "account of the daemon or as root may connect. `none`: every program that reaches the port can read."
+            description="Minimum protection of a call. Empty: `privacy` if users or Kerberos are configured. "
+            "Otherwise, calls need no protection, but only programs that run on this computer, under the account of "
+            "the daemon or as root, may connect. `none`: every program that reaches the port can read."
         ),
     ] = ""
     allow_nonauthenticated: Annotated[
@@ -415,9 +421,9 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     users_file: Annotated[
         str,
         Meta(
-            description="File with users that may authenticate with NTLM. Each line has the form "
-            "`DOMAIN:user:password`. The daemon imports the file into the user store only once, when the daemon first "
-            "starts with users in the file."
+            description="File with users who may authenticate with NTLM. Each line has the form "
+            "`DOMAIN:user:password`. The daemon imports the file into the user store only once, at the first start at "
+            "which the file contains users."
         ),
     ] = ""
     kerberos: Annotated[
@@ -427,13 +433,14 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Remote(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reading of queues on other hosts, for example with `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
+    """Remote read of queues on other hosts, for example with `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
 
     user: Annotated[
         str,
         Meta(
-            description="User to authenticate as, in the form `DOMAIN\\user` or `user@REALM`. Empty: no "
-            "authentication if `level` is `none`, and the Kerberos identity of this process at other levels."
+            description="User to authenticate as, in the form `DOMAIN\\user` or `user@REALM`. Empty: if `level` is "
+            "`none`, the daemon does not authenticate. At other levels, the daemon uses the Kerberos identity of its "
+            "process."
         ),
     ] = ""
     password: Annotated[str, Meta(description="Password of the user. Empty: the user authenticates with Kerberos.")] = (
@@ -443,10 +450,10 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Host names and IP addresses of hosts to which the daemon may log on as `user`, in the same "
-            "form as in the names of queues. Empty: the hosts in `routing.routes`. Any program can "
-            "specify a host to read from, and each host to which the daemon logs on gets a proof of the password. So "
-            "the daemon logs on only to the hosts in this list."
+            description="Hosts to which the daemon may log on as `user`. Write each host name or IP address as in the "
+            "names of queues. Empty: the hosts in `routing.routes`. This list protects the password, because any "
+            "program can specify a host to read from, and each host to which the daemon logs on gets a proof of the "
+            "password."
         ),
     ] = ()
     level: Annotated[
@@ -477,8 +484,8 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Time limit, in seconds, for a connection to a host and for the answer to a call that does not "
-            "wait for a message."
+            description="Time limit for connecting to a host, in seconds. The same limit applies to the answer to a "
+            "call, unless the call waits for a message."
         ),
     ] = 10.0
 

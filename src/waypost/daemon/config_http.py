@@ -25,11 +25,11 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     access: Annotated[
         Literal["token", "open"],
         Meta(
-            description="Access over TCP if neither `token` nor `token_file` is set. `token`: clients must send the "
-            "token in the file `token` of the data folder. The daemon creates this file at its first start. Programs "
-            "that run under the account of the daemon find the token themselves, or use the Unix socket `http.sock` "
-            "of the data folder. `open`: every program that reaches the port has full control, if the queue manager "
-            "has no users."
+            description="Access over TCP if the keys `token` and `token_file` are not set. `token`: clients must send "
+            "the token in the file `token` of the data folder. The daemon creates this file at its first start. "
+            "Programs that run under the account of the daemon find the token themselves, or use the Unix socket "
+            "`http.sock` of the data folder. `open`: every program that reaches the port has full control, if the "
+            "queue manager has no users."
         ),
     ] = "token"
     token: Annotated[
@@ -48,7 +48,10 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
     allow_insecure: Annotated[
         bool,
-        Meta(description="Allow HTTP without TLS on addresses other than loopback, for example behind a TLS proxy."),
+        Meta(
+            description="Allow HTTP without TLS on addresses that are not loopback addresses, for example behind a "
+            "TLS proxy."
+        ),
     ] = False
     hosts: Annotated[
         tuple[str, ...],
@@ -63,12 +66,12 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     transaction_s: Annotated[
         Seconds,
         Meta(
-            description="Time until an unused transaction aborts, in seconds. A client may request a different time "
-            "of at most one hour."
+            description="Time after which an unused transaction aborts, in seconds. A client may request a different "
+            "time of at most one hour."
         ),
     ] = LEASE_SECONDS
     handle_s: Annotated[
-        Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
+        Seconds, Meta(description="Time after which an unused cursor or exclusive handle closes, in seconds.")
     ] = LEASE_SECONDS
     max_connections: Annotated[
         Count,

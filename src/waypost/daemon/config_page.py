@@ -14,12 +14,12 @@ _HEAD: Final = """\
 # Configuration
 
 `waypost serve` runs without a configuration file, because every key has a default. To change values, write a TOML file,
-and name the file with `--config FILE` or in the environment variable WAYPOST_CONFIG. You can set a key SECTION.KEY in
+and specify it with `--config FILE` or in the environment variable WAYPOST_CONFIG. You can set a key SECTION.KEY in
 four places. If several places set the same key, the last place in this list takes precedence:
 
 1. in the configuration file, as `KEY = VALUE` below `[SECTION]`;
 2. in the environment variable WAYPOST_SECTION_KEY;
-3. with a flag of `waypost serve`, if the table below shows a flag for the key;
+3. with a flag of `waypost serve`, if the tables below show a flag for the key;
 4. with `--set SECTION.KEY=VALUE`. You can use `--set` several times.
 
 In environment variables and with `--set`, separate the items of a list with commas, for example

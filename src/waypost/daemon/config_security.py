@@ -15,16 +15,17 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["closed", "msmq"],
         Meta(
             description="Rights on a new queue, if the queue manager has users. `closed`: the creator and "
-            "administrators have all rights, and everyone may send. `msmq`: the default of MSMQ, in most cases "
-            "all rights for everyone. Without users, `msmq` always applies."
+            "administrators have all rights, and everyone may send. `msmq`: the default rights of MSMQ, which in most "
+            "cases give all rights to everyone. Without users, `msmq` always applies."
         ),
     ] = "closed"
     machine: Annotated[
         str,
         Meta(
             description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators may "
-            "read the dead-letter queues, the journal and outgoing queues, and all users may create queues. To create "
-            "a queue, a user also needs the role operate."
+            "read the dead-letter queues, the journal and outgoing queues, and every user with the role `operate` or "
+            "`admin` may create queues. Regardless of this key, a user without one of these roles cannot create "
+            "queues."
         ),
     ] = ""
     hardened: Annotated[
@@ -42,8 +43,9 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     key_passphrase: Annotated[
         str,
         Meta(
-            description="Passphrase of the private keys in the key folder. Accepted only from the environment "
-            "variable `WAYPOST_SECURITY_KEY_PASSPHRASE`. Empty: only the permissions of the folder protect the keys."
+            description="Passphrase of the private keys in the key folder. The daemon reads the passphrase only from "
+            "the environment variable `WAYPOST_SECURITY_KEY_PASSPHRASE`. Empty: only the permissions of the folder "
+            "protect the keys."
         ),
     ] = ""
     key_passphrase_file: Annotated[str, Meta(description="File with the passphrase, instead of `key_passphrase`.")] = ""

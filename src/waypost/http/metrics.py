@@ -79,8 +79,8 @@ _TRANSFER: Final = {
         "Final acknowledgments received. A final acknowledgment reports whether a transactional message was received."
     ),
     "transactional_acks_refused": (
-        "Acknowledgments refused because their message was never sent, or because they did not come from the "
-        "destination of their message."
+        "Refused acknowledgments. Either this queue manager never sent the acknowledged message, or the "
+        "acknowledgment did not come from the destination of the message."
     ),
     "transactional_acks_unmatched": (
         "Acknowledgments for messages that do not wait for an acknowledgment. Such acknowledgments are late, repeated "
@@ -92,15 +92,13 @@ _TRANSFER: Final = {
     "missing.",
     "messages_not_encrypted": "Outgoing messages that could not be encrypted and were not sent.",
     "messages_refused_for_acks": (
-        "Transactional messages that were temporarily refused because too many acknowledgments wait to be sent to "
-        "their sender."
+        "Transactional messages that were temporarily refused because too many acknowledgments for their sender are "
+        "waiting."
     ),
     "sequences_refused": (
         "Transactional messages that were temporarily refused because their sequence was not accepted."
     ),
-    "sequence_ends_forgotten": (
-        "Records of ended sequences that were deleted although an address could still start these sequences again."
-    ),
+    "sequence_ends_forgotten": ("Deleted records of ended sequences that an address could still start again."),
     "messages_resent": "Messages sent again because no acknowledgment arrived.",
     "messages_forwarded": "Messages forwarded to another computer.",
     "messages_returned": "Messages of this computer that came back because of a wrong route.",
@@ -260,13 +258,13 @@ class _Live(Collector):
         )
         yield _gauge(
             "waypost_damaged_frames",
-            "Damaged frames of committed stages that have not been deleted by an operator yet. A frame contains up to "
-            "2,000 messages.",
+            "Damaged frames that belong to committed stages and have not been deleted by an operator yet. A frame "
+            "contains up to 2,000 messages.",
             len(service.node.stages.delivery.damaged),
         )
         yield _counter(
             "waypost_messages_damaged",
-            "Messages that were found to be damaged on disk since the start of the daemon.",
+            "Damaged messages that were found on disk since the start of the daemon.",
             damaged.since_start,
         )
 
@@ -277,19 +275,19 @@ class _Live(Collector):
         within = [(str(bound), watch.count - over) for bound, over in zip(BOUNDS, watch.over, strict=True)]
         yield HistogramMetricFamily(
             "waypost_loop_turn_seconds",
-            "Duration of one turn of the event loop. Clients wait until the turn ends.",
+            "Duration of one turn (iteration) of the event loop. Clients wait until the turn ends.",
             buckets=[*within, ("+Inf", watch.count)],
             sum_value=watch.seconds,
         )
         longest = watch.longest(_LONGEST_SECONDS, time.time())
         text = (
-            "Duration of the longest turn of the event loop in the last minute, or 0 if all turns were shorter than 10 "
-            "ms."
+            "Duration of the longest turn of the event loop in the last minute, or 0 if all turns were shorter than "
+            "10 ms."
         )
         yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
         text = (
-            "Working time in the longest turn of the last minute, excluding the time spent waiting for the disk or the "
-            "processor."
+            "Working time in the longest turn of the event loop in the last minute. Time spent waiting for the disk "
+            "or the processor does not count."
         )
         yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
         slow = CounterMetricFamily(
@@ -327,7 +325,7 @@ class _Live(Collector):
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "Acknowledgments that wait to be sent to hosts that were last seen more than 7 days ago."
+            text = "Waiting acknowledgments for hosts that were last seen more than 7 days ago."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
@@ -343,7 +341,8 @@ class _Live(Collector):
         )
         yield _gauge(
             "waypost_rpc_messages_locked",
-            "Messages that are locked for remote readers and have been neither received nor returned yet.",
+            "Messages that are locked for remote readers. The readers have not confirmed or returned these messages "
+            "yet.",
             remote.locked_messages,
         )
         for name, text in _RPC_COUNTERS.items():

@@ -33,9 +33,11 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    late: Annotated[float, seconds("Delivery time after which a message counts as late, in seconds.")] = 60,
+    late: Annotated[
+        float, seconds("Maximum delivery time, in seconds. A message that takes longer counts as late.")
+    ] = 60,
     lost: Annotated[
-        float, seconds("Time without an acknowledgment after which a message counts as lost, in seconds.")
+        float, seconds("Maximum time without an acknowledgment, in seconds. After this time, a message counts as lost.")
     ] = 600,
     report: ReportFolder = None,
     engine: Engine = "auto",

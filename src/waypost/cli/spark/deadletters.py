@@ -67,8 +67,8 @@ def deadletters(
         str,
         typer.Option(
             metavar="NAME",
-            help="Queue for resent or parked messages (default: the original queue for resend, the queue `parked` for "
-            "park).",
+            help="Queue to which the messages are sent (default: for resend, the original destination; for park, the "
+            "queue `parked`).",
         ),
     ] = "",
     parked: Annotated[
@@ -89,7 +89,7 @@ def deadletters(
 ) -> None:
     """Report why messages were not delivered, and resend, park or drop these messages.
 
-    Messages for transactional queues are sent exactly once, even if a run is interrupted or if two runs work at the
+    Messages for transactional queues are sent exactly once, even if a run is interrupted or two runs work at the
     same time. Messages for nontransactional queues are sent without a transaction. If the command is killed while it
     sends messages to nontransactional queues, the next run may send some of these messages again.
 

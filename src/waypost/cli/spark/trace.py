@@ -18,7 +18,7 @@ def trace(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Show the routes of traced messages, with slow hops, loops and messages that did not arrive.
+    """Show the routes of traced messages, and find slow hops, loops and messages that did not arrive.
 
     The report messages come from SOURCE, which is a report queue, an archive folder such as ./archive, or Parquet files
     such as ./reports.parquet.
