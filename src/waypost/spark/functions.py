@@ -2,8 +2,8 @@
 
 | function | result |
 |---|---|
-| `msmq_message_id(id)` | printed form of a message id, `{guid}\\number`, from its 20 bytes |
-| `msmq_message_id_bytes(text)` | the 20 bytes of a message id, from its printed form; null for any other text |
+| `msmq_message_id(id)` | printed form `{guid}\\number` of a message id, which is given as 20 bytes |
+| `msmq_message_id_bytes(text)` | the 20 bytes of the message id with this printed form; null for any other text |
 | `msmq_class_name(class)` | name of a message class, such as MQMSG_CLASS_NORMAL; null for other classes |
 | `msmq_class_meaning(class)` | meaning of a message class in a few words |
 | `msmq_is_negative(class)` | true if the class reports a failure |
