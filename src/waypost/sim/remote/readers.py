@@ -140,7 +140,9 @@ class RemoteReaders:
     def _answered(self, connection: int, served: Served, pdu: Pdu) -> RemoteCall:
         call = served.calls.pop(pdu.call_id, None)
         if call is None:
-            raise Violation(f"call {pdu.call_id} on connection {-connection} was answered, but was never made")
+            raise Violation(
+                f"the node answered call {pdu.call_id} on connection {-connection}, but no reader has made this call"
+            )
         number = self.host.answer_number(call)
         if number < served.last_answer:
             raise Violation(f"the answer to {call} overtakes the answer to an earlier call")
