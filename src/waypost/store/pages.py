@@ -219,7 +219,7 @@ def leaf_nodes(number: int, page: bytes) -> list[Node]:
         room -= taken + (taken & 1)
         nodes.append(new((key, flags, at, size)))
     if room:
-        raise PageDamaged(number, "has entries that do not fill their space")
+        raise PageDamaged(number, "has entries whose total size does not match the used space")
     return nodes
 
 
@@ -238,7 +238,7 @@ def branch_children(number: int, page: bytes) -> list[Child]:
         room -= NODE_SIZE + key_size + (key_size & 1)
         children.append(Child(key, low | high << 16 | top << 32))
     if room:
-        raise PageDamaged(number, "has entries that do not fill their space")
+        raise PageDamaged(number, "has entries whose total size does not match the used space")
     return children
 
 

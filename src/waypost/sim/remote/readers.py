@@ -141,7 +141,7 @@ class RemoteReaders:
         call = served.calls.pop(pdu.call_id, None)
         if call is None:
             raise Violation(
-                f"the node answered call {pdu.call_id} on connection {-connection}, but nobody made this call"
+                f"the node answered call {pdu.call_id} on connection {-connection}, but no reader has made this call"
             )
         number = self.host.answer_number(call)
         if number < served.last_answer:
