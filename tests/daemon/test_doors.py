@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -175,6 +176,24 @@ def test_a_path_that_is_too_long_for_a_socket_is_said_and_tcp_is_used(tmp_path: 
         with daemon.connect() as manager:
             assert manager._transport._idle[0]._socket.family == socket.AF_INET  # type: ignore[attr-defined]
         assert daemon.stop() == 0
+
+
+def test_a_browser_gets_the_link_in_a_file_that_other_accounts_cannot_read(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$*" > {tmp_path}/opened\n')
+    browser.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    link = waypost_of(daemon, "open", "--browser").stdout.strip()
+    opened = (tmp_path / "opened").read_text()
+    assert link.partition("code=")[2]
+    assert "code=" not in opened
+    page = Path(urlsplit(opened).path)
+    assert f"url={link}" in page.read_text()
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert status_of(link, "") == 200
 
 
 def test_access_can_be_open_and_doctor_says_so(tmp_path: Path) -> None:

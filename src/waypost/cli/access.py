@@ -1,6 +1,10 @@
 """`waypost token` and `waypost open`: the token of the daemon for other programs, and a link for a browser."""
 
+import os
+import tempfile
 import webbrowser
+from html import escape
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,5 +69,15 @@ def open_(
     else:
         out.write(f"{link}\n")
     out.flush()
-    if browser and not webbrowser.open(link):
+    if browser and not webbrowser.open(_page_with(link).as_uri()):
         say("No browser was found. Open the link in a browser yourself.")
+
+
+def _page_with(link: str) -> Path:
+    """A page that leads to the link. Other accounts can read the command line of a browser, but not this file."""
+    number, path = tempfile.mkstemp(prefix="waypost-open-", suffix=".html")
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(link)}"><title>Waypost</title>\n'
+        )
+    return Path(path)
