@@ -133,7 +133,7 @@ def test_an_acknowledgment_to_an_unknown_host_is_refused_where_the_setting_says_
             assert orders.receive(timeout=SECONDS).text == "unknown"
             check = check_of(beta, "strangers")
             assert check["ok"]
-            assert "tried 0 connections" in check["message"]
+            assert "tried to open 0 connections" in check["message"]
             assert "transfer.ack_hosts does not allow this host" in check["message"]
             assert metric(beta, "waypost_transfer_acks_refused_total") == 1
             # A host that this daemon has connected to is known.
