@@ -115,7 +115,7 @@ def test_a_part_is_divided_by_the_real_sizes_of_its_messages(rig: BulkRig) -> No
     wish: dict[str, Any] = {"part_bytes": 2 * small, "claim": "c", "term": 1}
     rig.take()
     assert rig.asked_claim(**wish).places == [0, 2, 3, 5, 6]
-    assert rig.asked_claim(**wish).places == [0, 2, 3, 5, 6], "a part that is claimed again"
+    assert rig.asked_claim(**wish).places == [0, 2, 3, 5, 6], "a part that is requested again"
     rig.stop()
     assert rig.take("next", part_bytes=2 * small).places == [0, 2, 3, 5, 6]
     assert rig.take("next", started=0.0, part_bytes=1).places == [0, 1, 2, 3, 4, 5, 6]

@@ -221,14 +221,14 @@ def test_what_is_removed_may_be_missing_but_no_more() -> None:
 def test_what_is_staged_and_not_committed_never_comes_out() -> None:
     client = Client()
     client.staged(STAGE, 1)
-    with pytest.raises(Violation, match="<1> was received, but its transaction was aborted"):
+    with pytest.raises(Violation, match="<1> was received, but its send was not committed"):
         client.processed("one", 1)
 
 
 def test_what_was_staged_in_a_crash_never_comes_out() -> None:
     client = Client()
     client.crashed(staging(1))
-    with pytest.raises(Violation, match="<1> was received, but its transaction was aborted"):
+    with pytest.raises(Violation, match="<1> was received, but its send was not committed"):
         client.processed("one", 1)
 
 
@@ -258,7 +258,7 @@ def test_a_repetition_tells_that_the_commit_in_a_crash_was_done() -> None:
     client.committed(OTHER, is_repeated=True)
     with pytest.raises(Violation, match=r"the recoverable messages \[1\] were acknowledged, but never received"):
         client.history.drained()
-    with pytest.raises(Violation, match="<2> was received, but its transaction was aborted"):
+    with pytest.raises(Violation, match="<2> was received, but its send was not committed"):
         client.processed("one", 2)
 
 

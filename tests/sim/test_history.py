@@ -92,7 +92,7 @@ def test_what_an_aborted_transaction_sent_is_never_received() -> None:
     client = Client()
     client.sent(1, TX)
     client.did(abort())
-    with pytest.raises(Violation, match="<1> was received, but its transaction was aborted"):
+    with pytest.raises(Violation, match="<1> was received, but its send was not committed"):
         client.received(1)
 
 
@@ -100,7 +100,7 @@ def test_a_crash_aborts_what_nobody_asked_to_commit() -> None:
     client = Client()
     client.sent(1, TX)
     client.history.crashed([])
-    with pytest.raises(Violation, match="was received, but its transaction was aborted"):
+    with pytest.raises(Violation, match="was received, but its send was not committed"):
         client.received(1)
 
 

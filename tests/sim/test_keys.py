@@ -15,15 +15,15 @@ from waypost.sim.run import run_seed
 
 NODES = 3
 MARKS = (
-    "a message that waited for a key",
-    "a message without a key",
+    "a message that waited for an encryption key",
+    "a message for a destination with unknown keys",
     "a message decrypted with a retired key",
-    "a message refused after the grace of its key",
-    "a session closed by a failed key desk",
-    "a message verified after a late registration",
-    "an unsigned message refused by a queue",
-    "an expired certificate refused",
-    "a removed certificate refused",
+    "a message refused after the grace period of its key",
+    "a session closed because a key desk failed",
+    "a message verified after its certificate was registered late",
+    "a message refused because it is unsigned",
+    "a message refused because its certificate has expired",
+    "a message refused because its certificate was removed",
 )
 
 

@@ -46,7 +46,7 @@ def test_ways_change_between_two_relays_too(monkeypatch: pytest.MonkeyPatch) -> 
     switch_on(monkeypatch, Fault.REROUTES)
     marks = Marks(4)
     assert [run_seed(seed, marks, nodes=4).violation for seed in range(8)] == [None] * 8
-    assert marks.counts["a way that has changed"]
+    assert marks.counts["a route that has changed"]
 
 
 def test_a_simulation_without_strangers_is_as_if_there_were_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,11 +133,11 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
-    follow that message, `held_by` is the reason for the lock, and `behind` is the number of these visible messages.
-    `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message follows). `rest` describes
-    the messages after the plan. If `is_gone` is true, the queue does not exist, or was deleted and created again.
-    `as_of` is the second of a plan with `marks_moves`, and `fresh` contains the arrival numbers of the planned messages
-    that were moved to the queue in that second.
+    follow that message, `held_by` says why that message is not available, and `behind` is the number of these visible
+    messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message follows). `rest`
+    describes the messages after the plan. If `is_gone` is true, the queue does not exist, or was deleted and created
+    again. `as_of` is the second of a plan with `marks_moves`, and `fresh` contains the arrival numbers of the planned
+    messages that were moved to the queue in that second.
     """
 
     # The format name and the kind of the queue, as in BulkQueue; "" if it is gone.

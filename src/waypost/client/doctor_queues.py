@@ -90,8 +90,8 @@ def queue_checks(node: Node, found: Sequence[Found]) -> Iterator[Check]:
     yield _check(
         found,
         Finding.AGE,
-        "no message waits in a queue for more than 7 days",
-        "messages wait in queues for more than 7 days",
+        "no message has been waiting in a queue for more than 7 days",
+        "messages have been waiting in queues for more than 7 days",
         "check whether a program receives from these queues; `waypost explain NAME` explains the state of a queue",
     )
 

@@ -67,8 +67,8 @@ class Host(ManagerSender):
 
     Use the host in a `with` statement, or close it.
 
-    `send` returns the message with its `id` when the host has acknowledged the message. At that time, a recoverable
-    message, the default, is on the disk of the host. With `recoverable=False`, the message is in the memory of the
+    `send` returns the message with its `id` when the host has acknowledged the message. At that time, the
+    message is on the disk of the host. With `recoverable=False`, the message is only in the memory of the
     host. A Waypost host acknowledges without delay. Other hosts may take half a second, or up to ten seconds for an
     express message.
 

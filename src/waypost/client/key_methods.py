@@ -58,14 +58,14 @@ class KeyMethods:
     ) -> Keys:
         """Import a private RSA key in PEM as the current key.
 
-        A previous exchange key decrypts messages for `grace` more days. Signing keys do not decrypt messages.
+        The previous exchange key still decrypts messages for `grace` days. Signing keys do not decrypt messages.
         """
         return self._transport.call(ImportKey(data=data, kind=kind, password=password, grace=grace))
 
     def rotate_keys(self, kind: KeyKind | None = None, *, grace: int = GRACE_DAYS) -> Keys:
         """Create new keys of one kind, or of both kinds.
 
-        A previous exchange key decrypts messages for `grace` more days. Signing keys do not decrypt messages.
+        The previous exchange key still decrypts messages for `grace` days. Signing keys do not decrypt messages.
         """
         return self._transport.call(RotateKeys(kind=UNSET if kind is None else kind, grace=grace))
 

@@ -435,7 +435,7 @@ class _Band:
         self._sizes.extend(sizes)
 
     def remove(self, sequential_id: int) -> None:
-        assert self.count > 0, f"{sequential_id} is removed from an empty list"
+        assert self.count > 0, f"cannot remove {sequential_id}: the list is empty"
         self.count -= 1
         self.busy.discard(sequential_id)
         if self.late:

@@ -75,7 +75,9 @@ def _clock(node: Node, now: Now) -> Iterator[Check]:
     if not ahead:
         return
     queue, seconds = max(ahead, key=lambda each: each[1])
-    sentence = f"the transactional sequence of {queue} began {span(seconds)} ahead of the clock of this computer"
+    sentence = (
+        f"the start time of the transactional sequence of {queue} is {span(seconds)} ahead of this computer's clock"
+    )
     if len(ahead) > 1:
         sentence += f", and {len(ahead) - 1} more outgoing queues are ahead"
     hint = (

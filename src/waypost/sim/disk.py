@@ -68,9 +68,9 @@ class Disk:
         host.note(done, "disk:", done, "of", pending, "batches are durable")
         host.completed(done)
         if store.full:
-            simulation.marks.sometimes("a disk full with pending batches")
+            simulation.marks.sometimes("a disk that becomes full while batches are pending")
         if simulation.strikes(faults.crash_unreported):
-            simulation.marks.sometimes("a crash between durable and reported")
+            simulation.marks.sometimes("a crash after a batch is durable and before this is reported")
             host.crash("between durable and reported")
             return
         if store.pending:

@@ -221,7 +221,7 @@ class Host(ABC, Generic[S_co]):
             self.clock.monotonic_offset += rng.uniform(0, 5)
         seconds = rng.uniform(-faults.wall_jump, faults.wall_jump)
         if seconds < 0:
-            self.simulation.marks.sometimes("a wall clock that went back")
+            self.simulation.marks.sometimes("a wall clock that was set back")
         self.note(0, f"the wall clock of {self.name} jumps by {seconds:.3f} s")
         self.clock.wall_offset += seconds
         self._schedule_tick(self.now)

@@ -142,7 +142,7 @@ class SimpleBlob:
             reason = f"0x{number:08X} is not an algorithm"
             raise DecodeError(SIMPLE_BLOB_SECTION, "sessionKeyAlgorithm", 4, reason) from None
         if key_algorithm != KeyType.CALG_RSA_KEYX:
-            reason = f"the key must be encrypted with 0x0000A400, not with 0x{key_algorithm:08X}"
+            reason = f"the key must be encrypted with algorithm 0x0000A400, not 0x{key_algorithm:08X}"
             raise DecodeError(SIMPLE_BLOB_SECTION, "SIMPLEBLOB", 8, reason)
         length = len(data) - SIMPLE_BLOB.size
         if not 1 <= length <= MAX_RSA_MODULUS:

@@ -324,7 +324,7 @@ BULK_MUTANTS: Final = (
     ),
     Mutant(
         "second-write-dropped",
-        "takes a second write of a batch for a repetition",
+        "takes a second commit of a batch with different contents for a repetition",
         instead(stages, "check_repeats", nothing),
     ),
     Mutant(

@@ -379,7 +379,7 @@ NETWORK_MUTANTS: Final = (
     _mutant("window-ignored", "sends beyond the window", instead(Session, "can_send", _window_ignored)),
     _mutant("budget-ignored", "looks at all that a connection has sent", instead(Inlet, "take", _all_of_it)),
     _mutant("newest-first", "gives the next turn to the one that came last", instead(Turns, "take", _newest_first)),
-    _slow("held-for-ever", "reads nothing more from a peer beyond the window", instead(Session, "go_on", _never)),
+    _slow("held-for-ever", "reads nothing more from a peer that exceeds the window", instead(Session, "go_on", _never)),
     _mutant("dead-session-used", "sends on sessions that are closed", instead(Sessions, "forget", _dead_session_kept)),
     _slow(
         "not-sent-again",

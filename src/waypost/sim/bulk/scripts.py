@@ -404,7 +404,7 @@ def _copy(client: Client[LocalHost], batch: PlannedBatch, keys: list[str]) -> As
     stages = yield from _write(client, copy, keys)
     copied = yield Ask(copy.commit(stages))
     if isinstance(copied.value, Committed) and copied.value.count:
-        client.host.simulation.marks.sometimes("a batch that is written to another destination too")
+        client.host.simulation.marks.sometimes("a batch that is also written to another destination")
 
 
 def _groups(client: Client[LocalHost], keys: list[str]) -> list[StagedMessages]:

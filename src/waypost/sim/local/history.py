@@ -231,7 +231,7 @@ class History:
         if uid in self._received:
             raise Violation(f"the message <{uid}> was received twice")
         if uid in self._aborted:
-            raise Violation(f"the message <{uid}> was received, but its transaction was aborted")
+            raise Violation(f"the message <{uid}> was received, but its send was not committed")
         if uid in self._refused_sends:
             raise Violation(f"the message <{uid}> was received, but the request to send it was refused")
         self._received[uid] = None

@@ -79,7 +79,7 @@ class LocalHost(Host["LocalSimulation"]):
 
     def _crashing(self) -> None:
         if self.model.readers.waits:
-            self.simulation.marks.sometimes("a crash while clients wait")
+            self.simulation.marks.sometimes("a crash while clients wait for messages")
 
     def _ended(self, asks: Sequence[Ask]) -> None:
         self.history.crashed(asks)
@@ -167,7 +167,7 @@ class LocalHost(Host["LocalSimulation"]):
             raise Violation(f"request {key}: expected no answer, but found {result.status.name}")
         answer = self._compared_node.answered(key, ask, result)
         if answer.needs:
-            self.simulation.marks.sometimes("an answer that waited for its batch")
+            self.simulation.marks.sometimes("an answer that depends on a durable batch")
         self.history.answered(ask, result)
         return answer.messages
 
@@ -240,7 +240,7 @@ class LocalHost(Host["LocalSimulation"]):
         """Check the end: the queues are empty, no client waits, nothing is left in memory or on the disk."""
         model, node = self.model, self.node
         if model.expected or model.readers.waits:
-            raise Violation(f"healing has ended, but these requests have no answer: {self.unanswered}")
+            raise Violation(f"the simulation has ended, but these requests have no answer: {self.unanswered}")
         left = [queue.key for queue in model.state.queues.values() if queue.order]
         if left or model.state.total_bytes:
             raise Violation(f"the queues {left} did not become empty")

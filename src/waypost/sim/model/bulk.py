@@ -163,9 +163,9 @@ class Bulk:
         due = numbers[:1], numbers[-1:], self._end_before(held), self._end_before(_uncommitted(queue)), len(held)
         behind = sum(not message.is_uncertain and message.lookup_id & SEQUENCE > due[2] for message in queue.present())
         if held:
-            self._state.marks.sometimes("a stable number that something holds back")
+            self._state.marks.sometimes("a stable number held back by locked or uncommitted messages")
         if held and behind:
-            self._state.marks.sometimes("a reader who is told what holds messages back")
+            self._state.marks.sometimes("an answer that reports why messages are held back")
 
         def check(state: BulkQueue) -> None:
             self._known.check_epoch(queue.number, state.epoch)
@@ -263,7 +263,7 @@ class Bulk:
         first_moved = min(_numbers(moved), default=0)
         due = Removed(len(free), left, first_moved, 0 if wanted.as_of is UNSET else end)
         if free:
-            self._state.marks.sometimes("messages removed up to a number")
+            self._state.marks.sometimes("messages of a range that are removed")
         self._expect(call, due)
 
     # Claims.
@@ -338,7 +338,7 @@ class Bulk:
         due = self.stages.commit(batch, identifiers, digest, lambda: self._taken(wanted))
         self.claims.committed(batch.query, batch.number, is_whole=wanted.is_whole)
         if wanted.within is not UNSET:
-            self._state.marks.sometimes("a commit under another name than that of its reader")
+            self._state.marks.sometimes("a commit that also counts for the batch of another query")
             self.claims.committed(wanted.within.query, wanted.within.batch, is_whole=False)
         self._expect(call, due)
 
@@ -359,10 +359,10 @@ class Bulk:
             there = {message.lookup_id: message for message in queue.present()}
             for lookup_id in each.lookup_ids:
                 if lookup_id not in there:
-                    self._state.marks.sometimes("a commit that would remove what is gone")
+                    self._state.marks.sometimes("a commit that would remove a message that no longer exists")
                     raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
                 if there[lookup_id].state is not State.AVAILABLE:
-                    self._state.marks.sometimes("a commit that would remove what is held")
+                    self._state.marks.sometimes("a commit that would remove a locked message")
                     raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
                 found.append(there[lookup_id])
         return found
@@ -377,7 +377,7 @@ class Bulk:
         if queue is None or queue.is_provisional:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         if epoch and self._known.epochs[epoch] != queue.number:
-            self._state.marks.sometimes("a bulk reader whose queue was created again")
+            self._state.marks.sometimes("a bulk reader whose queue was deleted and created again")
             raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
         return queue
 

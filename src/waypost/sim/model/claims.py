@@ -56,10 +56,10 @@ class Claim:
 
     def check_term(self, term: int, marks: Marks) -> None:
         if term != self.holder.term:
-            marks.sometimes("a reader whose claim a later start has taken")
+            marks.sometimes("a reader whose claim was taken with a later term")
             raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
         if self.holder.is_lost:
-            marks.sometimes("a reader that comes back after its lease")
+            marks.sometimes("a reader that continues after its lease expired")
             raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
 
 
@@ -95,7 +95,7 @@ class ModelClaims:
                 self._state.lock(message)
                 claim.steps.append(Step(StepKind.RECEIVE, message, queue))
         if claim.steps:
-            self._state.marks.sometimes("a part of a claim that outlives a restart")
+            self._state.marks.sometimes("a claimed part that survives a restart")
         self.claims[key.queue, str(key.name)] = claim
 
     def claim(self, queue: ModelQueue, wish: claims.Claim, now: Now) -> Claimed:
@@ -106,7 +106,7 @@ class ModelClaims:
         claim.check_term(wish.term, self._state.marks)
         goes_on = wish.after == claim.given and (claim.lookup_ids or wish.term)
         if wish.after != claim.settled and not goes_on:
-            self._state.marks.sometimes("a claim that has gone on without its reader")
+            self._state.marks.sometimes("a claim request with an outdated part number")
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         before = claim.saved()
         if wish.term and not claim.holder.leader:
@@ -119,10 +119,10 @@ class ModelClaims:
         if is_leader and claim.lookup_ids and wish.after == claim.given:
             self._settle(claim)
         elif is_leader and wish.after == claim.given > claim.settled:
-            self._state.marks.sometimes("a reader that goes on behind what it has lost")
+            self._state.marks.sometimes("a reader that reports a lost part as processed")
             claim.settled = claim.given
         elif claim.lookup_ids:
-            self._state.marks.sometimes("a part that is claimed again")
+            self._state.marks.sometimes("a part that is requested again")
         wants_more = wish.max_messages > 0 and not claim.lookup_ids and is_leader
         is_denied = any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles.values())
         if wants_more and not is_denied:
@@ -132,7 +132,7 @@ class ModelClaims:
         elif claim.saved() != before or not is_known:
             self._save(key, claim)
         if wants_more and is_denied:
-            self._state.marks.sometimes("a claim on a queue that somebody has for himself")
+            self._state.marks.sometimes("a claim on a queue that is open exclusively")
             raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
         claim.use(now)
         if not claim.lookup_ids or wish.after == claim.given:
@@ -153,7 +153,7 @@ class ModelClaims:
             is_lost = (part.query, run) in self.lost_runs
             is_other = run not in (NULL_GUID, holder.run) and (holder.run != NULL_GUID or is_lost)
             if holder.query not in ("", part.query) or (part.term and is_other):
-                self._state.marks.sometimes("a claim that another query or run wants to read")
+                self._state.marks.sometimes("a claim that another query or run tries to read")
                 raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
             batch = holder.batch if part.batch is UNSET else part.batch
             run = run if part.term and run != NULL_GUID else holder.run
@@ -171,7 +171,7 @@ class ModelClaims:
         if not is_same:
             is_heard = claim.lookup_ids or now.monotonic - claim.heard < claim.lease_s
             if wish.is_new and holder.query and (claim.settled or is_heard):
-                self._state.marks.sometimes("a new reader that wants the claim of a query")
+                self._state.marks.sometimes("a new reader that tries to take the claim of a query")
                 raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
             self._end_run(key, claim)
             began = replace(claim.holder, is_lost=False, leader="", driver=wish.driver, asked=wish.asked)
@@ -200,7 +200,7 @@ class ModelClaims:
             if claim.lookup_ids and (holder.query, holder.batch) == (query, batch):
                 claim.holder = replace(holder, written=max(holder.written, written))
                 if is_whole and claim.is_overdue:
-                    self._state.marks.sometimes("a claim whose batch is committed after its lease")
+                    self._state.marks.sometimes("a claim whose batch is committed after its lease expired")
                     self._settle(claim)
                 if claim.holder != holder:
                     self._save(key, claim)
@@ -221,7 +221,7 @@ class ModelClaims:
         for message in purged:
             self._transactions.release(message, PURGED)
         for message in sorted(poison if target is not None else [], key=lambda message: message.lookup_id):
-            self._state.marks.sometimes("a poisonous message that is put aside")
+            self._state.marks.sometimes("a poison message moved to the poison subqueue")
             assert target is not None
             self._transactions.move(message, target)
         for message in kept if target is None else [message for message in kept if message not in poison]:
@@ -239,11 +239,11 @@ class ModelClaims:
         if claim is None:
             return 0
         if not claim.holder.is_lost and self._unused_s(claim, now) < claim.lease_s:
-            self._state.marks.sometimes("a claim in use that somebody wants to forget")
+            self._state.marks.sometimes("a claim that is still in use when its deletion is requested")
             raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
         count = self.give_back(key)
         self._end_run(key, claim)
-        self._state.marks.sometimes("a claim that is forgotten on request")
+        self._state.marks.sometimes("a claim that is deleted on request")
         self._forget(key)
         return count
 
@@ -281,13 +281,13 @@ class ModelClaims:
         claim = self.claims[key]
         match claim.holder.written:
             case 0:
-                self._state.marks.sometimes("a claim whose lease ends")
+                self._state.marks.sometimes("a claim whose lease expires before any commit")
                 self.give_back(key)
             case 1:
-                self._state.marks.sometimes("a claim that waits for its query beyond its lease")
+                self._state.marks.sometimes("a claim kept after its lease because its batch is incomplete")
                 claim.is_overdue = True
             case _:
-                self._state.marks.sometimes("a claim whose batch is committed when its lease ends")
+                self._state.marks.sometimes("a claim whose lease expires after the commit of its batch")
                 self._settle(claim)
                 self._save(key, claim)
 
@@ -317,9 +317,9 @@ class ModelClaims:
         if len(self.claims) >= self._limit:
             finished = [key for key, claim in self.claims.items() if self._is_finished(claim, now)]
             if not finished:
-                self._state.marks.sometimes("one claim too many")
+                self._state.marks.sometimes("a claim that exceeds the maximum number of claims")
                 raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-            self._state.marks.sometimes("a finished claim that is forgotten for another one")
+            self._state.marks.sometimes("a finished claim that is deleted to make room for a new one")
             self._forget(finished[0])
         return Claim(lease_s)
 

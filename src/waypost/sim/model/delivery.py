@@ -81,9 +81,7 @@ class ModelDelivery:
         queues, marks = self._state.queues, self._state.marks
         failed = message_class not in (ARRIVED, RECEIVED)
         if draft.negative_journaling and failed and (message.transactional or message_class is EXPIRED):
-            marks.sometimes(
-                "a dead-letter message of a transaction" if message.transactional else "a dead-letter message"
-            )
+            marks.sometimes("a transactional dead-letter message" if message.transactional else "a dead-letter message")
             system = queues[DEAD_TRANSACTIONAL if message.transactional else DEAD_LETTERS]
             self._copy(queues.get(draft.dead_letters_to, system), message, message_class)
         elif draft.positive_journaling and message_class is (RECEIVED if message.transactional else ARRIVED):

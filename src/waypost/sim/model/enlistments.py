@@ -36,7 +36,7 @@ class Enlistments:
     def tick(self, now: Now) -> None:
         for deadline, transaction in self._running():
             if deadline <= now.monotonic:
-                self._state.marks.sometimes("a transaction of a remote reader that takes too long")
+                self._state.marks.sometimes("a transaction of a remote reader that times out")
                 self._transactions.abort(transaction.identifier)
                 self.given_up.add(transaction.identifier)
                 self._state.answer((TIMED_OUT, transaction.identifier), Answer(is_notice=True))

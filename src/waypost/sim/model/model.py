@@ -253,7 +253,7 @@ class Model:
 
     def _clear_away(self, queue: ModelQueue) -> None:
         if any(message.state is not State.AVAILABLE for message in queue.present()):
-            self.marks.sometimes("a queue deleted with messages in transactions")
+            self.marks.sometimes("a queue deleted while messages are locked or uncommitted")
         self.state.remove_queue(queue)
         self.bulk.queue_deleted(queue)
         self.readers.queue_deleted(queue)
@@ -268,7 +268,7 @@ class Model:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         plan = Plan(key, transactional=parent.plan.transactional)
         if access is AccessType.PEEK:
-            self.marks.sometimes("a subqueue that is only looked into")
+            self.marks.sometimes("a nonexistent subqueue opened with peek access")
             return self.state.new_provisional_queue(key, plan, parent)
         return self.state.new_queue(key, plan, parent)
 
@@ -304,7 +304,7 @@ class Model:
         key, transaction = key_of(operation.name), self._joined(operation)
         drafts = drafts_of(operation.like, operation.bodies)
         if len(drafts) > 1:
-            self.marks.sometimes("several messages sent in one go")
+            self.marks.sometimes("several messages sent with one request")
         for draft in drafts:
             draft.send_to(key, is_transactional=transaction is not None)
         self.opened.use(key, AccessType.SEND, lambda handle: self._enqueue(call, handle, drafts, transaction))
@@ -320,10 +320,10 @@ class Model:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         size = draft.size
         if not self.state.has_room(size * len(drafts)):
-            self.marks.sometimes("the quota of the host reached")
+            self.marks.sometimes("a send that exceeds the machine quota")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         if not queue.has_room(size * len(drafts)):
-            self.marks.sometimes("a quota of a queue reached")
+            self.marks.sometimes("a send that exceeds a queue quota")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         messages = [
             ModelMessage(each, size, each.recoverable or transaction is not None, transaction is not None)
@@ -490,17 +490,17 @@ class Model:
                 if identifier in transactions.transactions:
                     transactions.commit(identifier)
                 else:
-                    self.marks.sometimes("a coordinator that asks again")
+                    self.marks.sometimes("a coordinator that repeats a commit request")
                 self.state.answer((COMMITTED, identifier), Answer())
             case Phase.ABORT:
                 if identifier in transactions.transactions:
                     transactions.abort(identifier)
                 self.state.answer((ABORTED, identifier), Answer())
             case Phase.COMMIT_IN_DOUBT if identifier in transactions.in_doubt:
-                self.marks.sometimes("a transaction in doubt committed")
+                self.marks.sometimes("an in-doubt transaction that is committed")
                 transactions.commit(identifier)
             case Phase.ABORT_IN_DOUBT if identifier in transactions.in_doubt:
-                self.marks.sometimes("a transaction in doubt aborted")
+                self.marks.sometimes("an in-doubt transaction that is aborted")
                 transactions.abort(identifier)
 
     def _check_store(self) -> None:

@@ -108,7 +108,7 @@ class ModelQmcomm:
 
     def close_unread(self, queue: FarQueue) -> None:
         if not queue.is_read:
-            self._parts.marks.sometimes("a queue of qmcomm that nobody begins to read")
+            self._parts.marks.sometimes("a queue that is opened over qmcomm, but not read")
             self._queues.close(queue)
 
     def _open(self, call: RemoteCall, record: Any) -> Answer:
@@ -225,7 +225,7 @@ class ModelQm2qm:
         reading = queue.reads.get(record.request_id)
         if reading is None:
             raise Refused(HResult.MQ_ERROR)
-        self._parts.marks.sometimes("a read of qm2qm that is cancelled")
+        self._parts.marks.sometimes("a qm2qm receive that is cancelled")
         return Answer(self._cancel_read(reading))
 
     def _cancel_read(self, reading: Reading) -> HResult:
@@ -314,7 +314,7 @@ class ModelQm2qm:
         close(call, record.context)
         delete_message = record.ack == RemoteReadAck.RR_ACK
         if delete_message:
-            self._parts.marks.sometimes("a message that a reader of qm2qm ends")
+            self._parts.marks.sometimes("a message that a qm2qm reader confirms")
         return Answer(self.end(reading, delete_message=True) if delete_message else self.fail(reading))
 
 

@@ -56,7 +56,7 @@ class Readers:
             return
         self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for message in [handle.two_phase[lookup_id] for lookup_id in sorted(handle.two_phase)]:
-            self._state.marks.sometimes("a two-phase read taken back")
+            self._state.marks.sometimes("a two-phase receive that is rolled back")
             self._transactions.release(message, PURGED)
         handle.two_phase.clear()
         queue = handle.queue
@@ -71,7 +71,7 @@ class Readers:
         if delete_message and message.state is not State.PURGE_PENDING:
             self._state.received(message)
         else:
-            self._state.marks.sometimes("a two-phase read taken back")
+            self._state.marks.sometimes("a two-phase receive that is rolled back")
             self._transactions.release(message, PURGED)
 
     def new_pointer(self, handle: ModelHandle) -> Callable[[Any], None]:
@@ -85,7 +85,7 @@ class Readers:
     def queue_deleted(self, queue: ModelQueue) -> None:
         for handle in queue.handles.values():
             if handle.waits:
-                self._state.marks.sometimes("a queue deleted under a waiting reader")
+                self._state.marks.sometimes("a queue deleted while a reader waits for messages")
             self.end_waits(handle, HResult.MQ_ERROR_QUEUE_DELETED)
             handle.two_phase.clear()
             handle.queue = None
@@ -165,7 +165,7 @@ class Readers:
             yield
         except Refused as refused:
             if refused.status is HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED:
-                self._state.marks.sometimes("a cursor on a message that is gone")
+                self._state.marks.sometimes("a cursor at a message that no longer exists")
             raise
 
     def _check_transaction(self, transaction: bytes | None) -> None:
@@ -178,7 +178,7 @@ class Readers:
                 wait.pointer.gave_up(self._state.sequential_id)
             raise Refused(HResult.MQ_ERROR_IO_TIMEOUT)
         if wait.pointer is not None:
-            self._state.marks.sometimes("a cursor that waits at the end")
+            self._state.marks.sometimes("a cursor that waits for a new message")
         if timeout_ms is not None:
             wait.deadline = now.monotonic + timeout_ms / 1000
         handle = wait.handle
@@ -193,7 +193,7 @@ class Readers:
             handle = next(iter(queue.waiting.values()))
             wait = next(iter(handle.waits.values()))
             if wait.transaction is not None and not self._transactions.is_open(wait.transaction):
-                self._state.marks.sometimes("a wait that ends with its transaction gone")
+                self._state.marks.sometimes("a wait that ends because its transaction has ended")
                 self.end(wait, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
                 continue
             self._forget(wait)
@@ -201,7 +201,7 @@ class Readers:
                 wait.pointer.served(message)
             if wait.takes:
                 if peeked:
-                    self._state.marks.sometimes("a peek and a receive served by one message")
+                    self._state.marks.sometimes("a message that ends both a waiting peek and a waiting receive")
                 self._remove(wait, message)
             self._show(wait, message)
             if wait.takes:
@@ -216,7 +216,7 @@ class Readers:
         messages = list(islice(filter(_can_take, queue.following(BEFORE_ALL)), count))
         if messages:
             if len(messages) > 1:
-                self._state.marks.sometimes("several messages received in one go")
+                self._state.marks.sometimes("several messages received with one request")
             for message in messages:
                 self._remove(wait, message)
             self._state.answer(wait.request, showing(messages))
@@ -234,7 +234,7 @@ class Readers:
         others = list(islice(filter(_can_take, queue.following(BEFORE_ALL)), count))
         if not others:
             return answer
-        self._state.marks.sometimes("several messages for one who has waited")
+        self._state.marks.sometimes("several messages received with one waiting request")
         for message in others:
             self._remove(wait, message)
         return showing([*answer.messages, *others])
@@ -253,7 +253,7 @@ class Readers:
 
     def _show(self, wait: Wait, message: ModelMessage) -> None:
         if message.state is State.LOCKED and message.is_shown:
-            self._state.marks.sometimes("a locked message shown to a peek")
+            self._state.marks.sometimes("a locked message returned by a peek")
         self._tell(wait, showing([message]))
 
     def _tell(self, wait: Wait, answer: Answer) -> None:

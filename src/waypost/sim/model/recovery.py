@@ -24,7 +24,7 @@ def bring_back(
             message.state = State.PURGE_PENDING
             message.is_shown = False
         else:
-            state.marks.sometimes("a purged message that its lock kept over a restart")
+            state.marks.sometimes("a purged message that was locked until a restart")
             state.deleted(message, PURGED)
 
 
@@ -46,7 +46,7 @@ def _message(state: ModelState, disk: ModelDisk, place: tuple[int, int]) -> Mode
 
 def _transaction(state: ModelState, disk: ModelDisk, transactions: ModelTransactions, identifier: bytes) -> None:
     """Restore a transaction that was prepared."""
-    state.marks.sometimes("a transaction recovered in doubt")
+    state.marks.sometimes("an in-doubt transaction after a restart")
     transaction = transactions.transactions[identifier] = ModelTransaction(
         identifier, is_external=True, is_prepared=True
     )

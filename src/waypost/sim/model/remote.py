@@ -114,7 +114,7 @@ class Parts:
         handle = ModelHandle(request, queue, _ACCESS[access], _SHARE[share])
         self.readers.check_sharing(handle)
         if handle.share is ShareMode.DENY_RECEIVE:
-            self.marks.sometimes("a remote reader that wants a queue for itself")
+            self.marks.sometimes("a remote reader that opens a queue exclusively")
         self.readers.open_queue(handle).handles[request] = handle
         return handle
 
@@ -182,7 +182,7 @@ class ModelRemote:
         line = self._lines[number]
         line.group = self._groups.get(group_id) if group_id else Group()
         if line.group is None:
-            self._state.marks.sometimes("a remote reader that comes back too late")
+            self._state.marks.sometimes("a remote reader that binds to an association that no longer exists")
             del self._lines[number]
             return
         line.group.connections[number] = None

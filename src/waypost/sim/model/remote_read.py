@@ -108,7 +108,7 @@ class ModelRemoteRead:
         for entry in list(self._timed):
             assert entry.deadline is not None
             if entry.deadline <= now.monotonic:
-                self._parts.marks.sometimes("a message that a remote reader did not end in time")
+                self._parts.marks.sometimes("a message that a remote reader did not confirm in time")
                 self._fail_entry(entry)
 
     @property
@@ -119,7 +119,7 @@ class ModelRemoteRead:
         """Count a failed read: whether the reader got the message is unknown."""
         for entry in queue.entries.values():
             if entry.message is not None and self._holds(entry):
-                self._parts.marks.sometimes("a message whose remote reader is lost")
+                self._parts.marks.sometimes("an unconfirmed message whose remote reader disconnects")
                 self._parts.state.attempt_failed(entry.message)
         self._close(queue)
 
@@ -230,7 +230,7 @@ class ModelRemoteRead:
         """Handle a message that comes for a handle that may have been closed at the same moment."""
         del self._waiting[call]
         if entry is not None and answer.messages and queue.entries.get(entry.request_id) is not entry:
-            self._parts.marks.sometimes("a message that comes as its remote reader leaves")
+            self._parts.marks.sometimes("a message that arrives as its remote reader closes the queue")
             entry.message = answer.messages[0]
             if entry.transaction is not None and self._holds(entry):
                 self._parts.transactions.take_back(entry.transaction, entry.message)
@@ -256,7 +256,7 @@ class ModelRemoteRead:
         queue.queue()
         for wait in queue.handle.waits.values():
             if wait.tag == record.request_id:
-                self._parts.marks.sometimes("a remote read that is cancelled")
+                self._parts.marks.sometimes("a RemoteRead receive that is cancelled")
                 self._cancel_wait(queue, wait)
                 return Answer()
         return Answer(HResult.STATUS_NOT_FOUND)
@@ -281,7 +281,7 @@ class ModelRemoteRead:
         delete_message = record.ack == RemoteReadAck.RR_ACK
         status = self._end_entry(entry, delete_message=True) if delete_message else self._fail_entry(entry)
         if status is HResult.MQ_OK:
-            kind = "ends" if delete_message else "gives back"
+            kind = "confirms with an ACK" if delete_message else "returns with a NACK"
             self._parts.marks.sometimes(f"a message that a remote reader {kind}")
         return Answer(status)
 
@@ -343,7 +343,7 @@ class ModelRemoteRead:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
         message = queue.messages.get(record.lookup_id)
         if message is not None and transactions.takes(message):
-            self._parts.marks.sometimes("a remote move of a message that a transaction holds")
+            self._parts.marks.sometimes("a remote move of a message that a transaction has locked")
             raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
         if message is None or message.state is not State.AVAILABLE:
             raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
@@ -371,6 +371,6 @@ class ModelRemoteRead:
         step = self._parts.transactions.taken(message)
         if step is None:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
-        self._parts.marks.sometimes("a message that a remote reader rejects")
+        self._parts.marks.sometimes("a message that a remote reader rejects in a transaction")
         step.reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
         return Answer()

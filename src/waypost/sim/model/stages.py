@@ -120,9 +120,9 @@ class ModelStages:
         self._state.staged_bytes += stage.size
         if not stage.commit:
             self.stages[key.name] = stage
-            self._state.marks.sometimes("a stage that outlives a restart")
+            self._state.marks.sometimes("a stage that survives a restart")
             return
-        self._state.marks.sometimes("a delivery that goes on after a restart")
+        self._state.marks.sometimes("a delivery that continues after a restart")
         commit = self.commits.setdefault(stage.commit, ModelCommit(stage.batch, []))
         commit.stages.append((key.name, stage))
 
@@ -148,7 +148,7 @@ class ModelStages:
         """`identifier` is the GUID that the engine gives the stage, if it makes one."""
         batch = PlannedBatch.of(wanted)
         if self._is_repeated(batch, b""):
-            self._state.marks.sometimes("a stage for what another run has committed")
+            self._state.marks.sometimes("a stage for a batch that another run has committed")
             return Staged("", 0, is_committed=True)
         if len(self.stages) >= self._limits.stages:
             self._state.marks.sometimes("too many stages")
@@ -192,7 +192,7 @@ class ModelStages:
         for done in self._of(batch):
             numbers = sorted({each.number for each in done.commits})
             if len(numbers) >= self._limits.batches and batch.number < numbers[0]:
-                self._state.marks.sometimes("a commit of a batch that nobody remembers")
+                self._state.marks.sometimes("a commit of a batch older than all recorded batches")
                 raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         for message in taken():
             self._state.marks.sometimes("a commit that removes messages")
@@ -200,7 +200,7 @@ class ModelStages:
         stages = [(identifier, self.stages.pop(identifier)) for identifier in dict.fromkeys(identifiers)]
         stages.sort(key=lambda each: each[1].order)
         if [stage.order[2] for _, stage in stages] != sorted(stage.order[2] for _, stage in stages):
-            self._state.marks.sometimes("a commit of stages that were made in another order")
+            self._state.marks.sometimes("a commit of stages that were created in another order")
         if len(stages) > 1:
             self._state.marks.sometimes("a commit of several stages")
         count = sum(stage.count for _, stage in stages)
@@ -227,7 +227,7 @@ class ModelStages:
             else:
                 self._state.works.pop("delivery", None)
         if self.commits and "delivery" not in self._state.works:
-            self._state.marks.sometimes("a commit that waits for room")
+            self._state.marks.sometimes("a commit that waits for room in a queue")
 
     def _begin(self, batch: PlannedBatch, stages: list[tuple[bytes, ModelStage]]) -> ModelCommit:
         number = max(self.commits, default=0) + 1
@@ -284,7 +284,7 @@ class ModelStages:
         message.expiry, message.is_first, message.is_last = staged.expiry, staged.is_first, staged.is_last
         queue = self._state.by_number.get(staged.queue)
         if queue is None:
-            self._state.marks.sometimes("a committed message whose queue is gone")
+            self._state.marks.sometimes("a committed message whose queue no longer exists")
             if message.asks:
                 self._rejected(message, _NEVER_THERE)
             return
@@ -320,7 +320,7 @@ class ModelStages:
         if not found:
             return False
         if found[0].digest != digest and batch.run in (NULL_GUID, found[0].run):
-            self._state.marks.sometimes("a second write of a batch")
+            self._state.marks.sometimes("a second commit of a batch with different contents")
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         return True
 
@@ -340,10 +340,10 @@ class ModelStages:
     def _check(self, batch: PlannedBatch, identifier: bytes) -> None:
         stage = self.stages.get(identifier)
         if stage is None or not stage.batch.matches(batch) or stage.batch.writer != batch.writer:
-            self._state.marks.sometimes("a commit of stages that are gone")
+            self._state.marks.sometimes("a commit of stages that no longer exist")
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         if any(message.queue not in self._state.by_number for message in stage.messages):
-            self._state.marks.sometimes("a commit into a queue that was deleted")
+            self._state.marks.sometimes("a commit to a queue that was deleted")
             raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
 
     def _drop_all(self, batch: PlannedBatch) -> None:
@@ -354,14 +354,14 @@ class ModelStages:
             if stage.batch.matches(batch) and (stage.batch.run != batch.run or stage.batch.write == batch.write)
         ]
         if orphans:
-            self._state.marks.sometimes("stages that a commit leaves over")
+            self._state.marks.sometimes("unused stages that a commit deletes")
         self.drop(orphans)
 
     def tick(self, now: Now) -> None:
         due = [(stage.deadline, identifier) for identifier, stage in self.stages.items()]
         for deadline, identifier in sorted(due):
             if deadline <= now.monotonic:
-                self._state.marks.sometimes("a stage whose lease ends")
+                self._state.marks.sometimes("a stage whose lease expires")
                 self.drop([identifier])
 
     @property
@@ -383,7 +383,7 @@ class ModelStages:
         size = drafts[0].size
         before = sum(message.size for message in messages)
         if not self._state.has_room(before + size * len(drafts)):
-            self._state.marks.sometimes("a stage that a quota has no room for")
+            self._state.marks.sometimes("a stage that does not fit into a quota")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         if not queue.can_ever_fit(size):
             raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)

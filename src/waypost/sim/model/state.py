@@ -102,7 +102,7 @@ class ModelState:
             elif answer.messages:
                 answer.needs = max(message.written for message in answer.messages)
                 if answer.needs > self.disk.durable:
-                    self.marks.sometimes("an answer held back for a read of a pending message")
+                    self.marks.sometimes("an answer delayed because its message is not durable yet")
             self._expect(key, answer)
         self._ready.clear()
 
@@ -272,9 +272,9 @@ class ModelState:
         if journal is None:
             return
         if not self.has_room(message.size) or not journal.has_room(message.size):
-            self.marks.sometimes("a copy that no journal has room for")
+            self.marks.sometimes("a journal copy that does not fit into a quota")
             return
-        self.marks.sometimes("a copy in a journal")
+        self.marks.sometimes("a copy in the journal of a queue")
         copy = message.copy()
         self.identify(copy)
         self.place(journal, copy)
@@ -336,7 +336,7 @@ class ModelState:
                 self.deleted(message, EXPIRED)
         if self.late:
             self.works["late"] = self._take_late
-            self.marks.sometimes("expired messages that are taken away in parts")
+            self.marks.sometimes("expired messages that are removed in parts")
 
     @property
     def next_expiry(self) -> int | None:

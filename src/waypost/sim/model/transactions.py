@@ -120,7 +120,7 @@ class ModelTransactions:
         if not transaction.is_prepared:
             mark(transaction)
         if len({step.queue.number for step in transaction.steps}) > 1:
-            self._state.marks.sometimes("a commit over several queues")
+            self._state.marks.sometimes("a commit that affects several queues")
         for step in transaction.steps:
             if step.is_alive:
                 self.commit_step(step)
@@ -166,9 +166,9 @@ class ModelTransactions:
         message.abort_count += 1
         if not message.is_volatile:
             state.save(message)
-        state.marks.sometimes("an abort that returns a message")
+        state.marks.sometimes("an abort that returns a message to its queue")
         if step.queue.waiting and message.state is not State.PURGE_PENDING and not message.is_expired:
-            state.marks.sometimes("an abort that serves a waiting reader")
+            state.marks.sometimes("an abort that makes a message available to a waiting reader")
         # The text: a client that receives and aborts after a purge has received the message all the same.
         self.release(message, step.reason if step.kind is StepKind.RECEIVE else PURGED)
 

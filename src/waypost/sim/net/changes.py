@@ -73,14 +73,14 @@ class Changes:
     def _turn(self, host: "NetworkHost") -> None:
         host.address = next(each for each in (*host.addresses, *host.addresses) if each != host.address)
         host.note(0, host.name, "goes on from", host.address)
-        self._simulation.marks.sometimes("a host that goes on from its other address")
+        self._simulation.marks.sometimes("a host that switches to its other address")
 
     def _move(self, host: "NetworkHost") -> None:
         self._moves += 1
         host.note(0, host.name, "moves")
         self._simulation.fabric.move(host, host.address, moved := f"10.2.0.{self._moves}")
         host.moved([moved if each == host.address else each for each in host.addresses], moved)
-        self._simulation.marks.sometimes("a host that has moved")
+        self._simulation.marks.sometimes("a host that moves to a new address")
 
     def _reroute(self) -> None:
         simulation = self._simulation
@@ -89,7 +89,7 @@ class Changes:
         for host in simulation.hosts:
             if host.is_up and host.name not in self.relays:
                 host.later(self._rng.uniform(0.0, 1.0), host.stop)
-        simulation.marks.sometimes("a way that has changed")
+        simulation.marks.sometimes("a route that has changed")
 
 
 class Damage:

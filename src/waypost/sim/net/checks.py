@@ -102,7 +102,7 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
             if sent.is_transactional:
                 _, number, _ = sequence_of(sent.message.packet)
                 if link.sequence.lookup_id_of(number) != sent.lookup_id:
-                    raise Violation(f"{host} has sent message {number} of {queue}, but waits for no acknowledgment")
+                    raise Violation(f"{host} has sent message {number} of {queue}, but expects no acknowledgment")
     history = node.sequences._history  # noqa: SLF001, memory is what is checked
     size = network.settings.duplicate_history_size
     if history is not None and history.largest_share > size:
@@ -126,21 +126,21 @@ def mark(node: Node, marks: Marks) -> None:
     assert network is not None
     statistics = network.statistics
     if any(session.unacked_message_count >= session.window_size for session in network.open_sessions):
-        marks.sometimes("a window that is full")
+        marks.sometimes("a full session window")
     if statistics.duplicates_discarded:
-        marks.sometimes("a duplicate discarded")
+        marks.sometimes("a discarded duplicate")
     if statistics.connections_failed:
         marks.sometimes("a connection that failed")
     if statistics.messages_resent:
-        marks.sometimes("messages of transactions sent again")
+        marks.sometimes("transactional messages that are sent again")
     for queue in node.manager.collection.outgoing.values():
         link = queue.link
         if link is None:
             continue
         if link.is_open and link.next_hop_indexer:
-            marks.sometimes("a second next hop that worked")
+            marks.sometimes("a connection to an alternative next hop")
         if link.sequence.resend_count > 1:
-            marks.sometimes("messages of transactions sent again after the second wait")
+            marks.sometimes("transactional messages that are sent again more than once")
 
 
 def honest_outgoing(host: "NetworkHost") -> list[OutgoingQueue]:

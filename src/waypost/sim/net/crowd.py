@@ -66,7 +66,7 @@ class Crowd:
         plain = [each.user.message_id for each in packets if isinstance(each, UserMessage) and _is_plain(each)]
         if len(plain) > _MANY:
             is_repeated = len(set(plain)) < len(plain) // 2
-            self._simulation.marks.sometimes("a flood of one message" if is_repeated else "a flood of many messages")
+            self._simulation.marks.sometimes("a flood of copies" if is_repeated else "a flood of different messages")
 
     def _mark(self, host: "NetworkHost", packet: Packet) -> str:
         match packet:
@@ -75,19 +75,19 @@ class Crowd:
             case FinalAck(body=body):
                 return self._acked("a FinalAck", host, body.tx_sequence_id, body.tx_sequence_number)
             case UserMessage(transaction=None):
-                return "an administration queue of a stranger" if packet.user.admin_queue is not None else ""
+                return "an administration queue in an attacker's message" if packet.user.admin_queue is not None else ""
             case UserMessage(transaction=header):
                 assert header is not None
                 is_reflected = Fault.REFLECTED_ACKS in self._simulation.hostility.faults
                 if is_reflected and any(
                     _is_in(sent, header.tx_sequence_id) for sent in self._simulation.ledger.messages.values()
                 ):
-                    return "a message of a stranger in the sequence of a host"
+                    return "a message from an attacker in the sequence of a host"
                 ahead = (header.tx_sequence_id >> 32) - int(host.now.wall)
                 if ahead > YEARS // 2:
-                    return "a sequence of a stranger years ahead"
+                    return "a forged sequence years in the future"
                 return (
-                    "a sequence of a stranger a minute ahead" if ahead > MINUTE // 2 else "a new sequence of a stranger"
+                    "a forged sequence a minute in the future" if ahead > MINUTE // 2 else "an attacker's new sequence"
                 )
         return ""
 
@@ -95,9 +95,9 @@ class Crowd:
         for sent in self._simulation.ledger.messages.values():
             if sent.source == host.name and sent.place is not None and sent.place[:2] == (sequence_id, number):
                 if sent.is_betrayed and not sent.on_wire:
-                    return "a FinalAck of an admitted stranger for a message that was not sent"
-                return f"{kind} of a stranger for a message that was {'sent' if sent.on_wire else 'not sent'}"
-        return "an acknowledgment of a stranger for no message"
+                    return "a FinalAck from an attacker with an admitted address for a message that was not sent"
+                return f"{kind} from an attacker for a message that was {'sent' if sent.on_wire else 'not sent'}"
+        return "an acknowledgment from an attacker for a nonexistent message"
 
 
 def _is_in(sent: SentMessage, sequence_id: int) -> bool:

@@ -90,7 +90,7 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     def _crashing(self) -> None:
         if checks.holds_acks(self.node):
-            self.simulation.marks.sometimes("an OrderAck lost in a crash")
+            self.simulation.marks.sometimes("an OrderAck lost because of a crash")
 
     def _close_connections(self) -> None:
         self.network.stop(self.now)

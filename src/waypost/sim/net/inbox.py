@@ -41,7 +41,7 @@ class Inbox:
     def hold(self, connection: int, *, is_held: bool) -> None:
         """Stop or resume the processing of a connection."""
         if is_held:
-            self._marks.sometimes("a peer beyond the window")
+            self._marks.sometimes("a peer that exceeds the window")
             self._held.add(connection)
             self._stop(connection)
             self._host.later(0.0, lambda: self._end_if_heard(connection))

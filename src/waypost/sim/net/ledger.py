@@ -160,7 +160,7 @@ class Ledger:
         elif found is not None:
             sent = self.messages[int(found[1])]
             if host not in (sent.plan.host, sent.copy_host) or message.body != sent.body:
-                raise Violation(f"{sent} was received on {host}, which is the wrong host, or the body differs")
+                raise Violation(f"{sent} was received on {host}, but the host is wrong or the body differs")
             if self.checks is not None:
                 self.checks.check_shown(host, sent, message)
             if host == sent.copy_host:
@@ -174,7 +174,7 @@ class Ledger:
         sent = self.messages[uid]
         sent.received += 1
         if sent.is_aborted:
-            raise Violation(f"{sent} was received on {host}, but its transaction was aborted")
+            raise Violation(f"{sent} was received on {host}, but the transaction that sent it was aborted")
         if sent.is_recoverable and sent.received > sent.reached:
             raise Violation(f"{sent} was received {sent.received} times, but reached its queue {sent.reached} times")
 
@@ -214,15 +214,15 @@ class Ledger:
         if sent is None:
             return
         if sent.is_aborted:
-            raise Violation(f"{sent} is durable on {host}, but its transaction was aborted")
+            raise Violation(f"{sent} is durable on {host}, but the transaction that sent it was aborted")
         sent.seen_at[host] = None
         self._by_identifier.setdefault(message.identifier, sent)
         if put.role == OUTGOING:
             self._check_number(host, sent, message)
             if len(sent.seen_at) > 1:
-                self._marks.sometimes("a message through a third queue manager")
+                self._marks.sometimes("a message relayed by a third queue manager")
                 if sent.is_transactional:
-                    self._marks.sometimes("a transactional message through a third queue manager")
+                    self._marks.sometimes("a transactional message relayed by a third queue manager")
         elif put.role == sent.plan.key and host == sent.plan.host:
             sent.reached += 1
             self._arrived(host, records, sent, put.counts)
@@ -261,7 +261,7 @@ class Ledger:
         elif now - first < self._history and not self.is_quota_limited:
             raise Violation(f"{sent} arrived twice, although only {now - first} messages arrived at {host} in between")
         else:
-            self._marks.sometimes("a duplicate that nobody could know")
+            self._marks.sometimes("an undetectable duplicate")
 
     def _journaled(self, host: str, sent: SentMessage) -> None:
         sent.journaled += 1
@@ -272,7 +272,7 @@ class Ledger:
         if not sent.consumed and not sent.is_lied_about:
             raise Violation(f"{sent} is in the source journal, but no client has received the message")
         if sent.ends != self.records[host].ends:
-            self._marks.sometimes("a FinalAck after its sender had started again")
+            self._marks.sometimes("a FinalAck that arrives after a restart of the source host")
 
     def _dead(self, host: str, sent: SentMessage) -> None:
         sent.dead += 1
@@ -283,11 +283,11 @@ class Ledger:
                 f"{sent} is a dead-letter message of class {sent.dead_class:#x}, but was not refused for that reason"
             )
         if sent.is_transactional:
-            self._marks.sometimes("a dead-letter message of a transaction")
+            self._marks.sometimes("a transactional dead-letter message")
             if sent.dead > 1 or host != sent.source:
-                raise Violation(f"{sent} became a dead-letter message {sent.dead} times; the last one is on {host}")
+                raise Violation(f"{sent} became a dead-letter message {sent.dead} times; the last copy is on {host}")
         if sent.dead and sent.reached and sent.may_expire and host == sent.source != sent.plan.host:
-            self._marks.sometimes("a message that expired at its source and arrived")
+            self._marks.sometimes("a message that expired at its source, but also arrived")
 
     def _gone(self, host: str, records: HostRecords, facts: Facts) -> None:
         left = []
@@ -306,15 +306,15 @@ class Ledger:
     def _left(self, host: str, sent: SentMessage) -> None:
         """Check a message that has left a host: it has to be at its destination or on its way."""
         if sent.may_expire and not sent.reached and sent.on_wire:
-            self._marks.sometimes("a message that expired on its way")
+            self._marks.sometimes("a message that expired during transfer")
         if sent.reached or not sent.is_sure or sent.copy_host:
             return
         if sent.is_transactional:
             # A relay may drop it, as its source has it.
             if host == sent.source:
-                raise Violation(f"{sent} has left {host}, but never reached its queue")
+                raise Violation(f"{sent} was deleted from {host}, but never reached its queue")
         elif not self._is_further(host, sent):
-            raise Violation(f"{sent} has left {host}, but is not on another host")
+            raise Violation(f"{sent} was deleted from {host}, but is not on another host")
 
     def _is_further(self, host: str, sent: SentMessage) -> bool:
         """Whether the message is on a host further along its path."""
@@ -330,7 +330,7 @@ class Ledger:
             if keys.sequence_of(key)[1] is not None:
                 records.accepted[now[0]] = max(records.accepted.get(now[0], 0), now[1])
                 if record.reject_count:
-                    self._marks.sometimes("a transactional message that came out of order")
+                    self._marks.sometimes("a transactional message that arrived out of order")
             elif now[0] & 0xFFFF_FFFF > 1:
                 self._marks.sometimes("a sequence that ended")
         for first, end in facts.forgotten:

@@ -119,7 +119,7 @@ class ProtectionChecks:
     def work_began(self, host: "NetworkHost", effect: KeyWork) -> None:
         """The keys that are in service now count, even if they end before the work."""
         if isinstance(effect.request, MakeKeys):
-            self._marks.sometimes("a message that waited for a key")
+            self._marks.sometimes("a message that waited for an encryption key")
         if not isinstance(effect.request, OpenKeys):
             return
         wall, changes = host.now.wall, len(host.desk.changed_at)
@@ -218,7 +218,7 @@ class ProtectionChecks:
                 case Notice("message not encrypted", facts):
                     self._check_unsealed(host, str(facts["queue"]), str(facts["message_id"]), str(facts["reason"]))
                 case Notice(_, facts) if str(facts.get("reason", "")).startswith(_GIVEN_UP):
-                    self._marks.sometimes("a session closed by a failed key desk")
+                    self._marks.sometimes("a session closed because a key desk failed")
 
     def _check_arrival(self, host: "NetworkHost", sent: SentMessage, message: Message) -> None:
         """Check a message that enters its queue in this turn."""
@@ -233,7 +233,7 @@ class ProtectionChecks:
         if sent.properties.sign:
             certificate, first = self._certificates[sent.uid]
             if self._registered[host.name, certificate] > first:
-                self._marks.sometimes("a message verified after a late registration")
+                self._marks.sometimes("a message verified after its certificate was registered late")
 
     def check_shown(self, host: str, sent: SentMessage, message: Message) -> None:
         """Check that a message in its queue, or received from it, shows the protection with which it was sent."""
@@ -270,7 +270,7 @@ class ProtectionChecks:
             return "it is encrypted"
         if any(each.is_open and self._counts(host, each) for each in self._opened(host, sent)):
             return ""
-        return "the key for which it is encrypted was not valid"
+        return "the key that was used to encrypt it was not valid"
 
     def _opened(self, host: "NetworkHost", sent: SentMessage) -> list[_Opened]:
         opened = self._life(host).opened
@@ -301,17 +301,17 @@ class ProtectionChecks:
         refused = [each for each in self._opened(host, sent) if not each.is_open and self._counts(host, each)]
         if not refused:
             raise Violation(f"{host.name} refuses {sent} because of its encryption, but the key was valid")
-        self._marks.sometimes("a message refused after the grace of its key")
+        self._marks.sometimes("a message refused after the grace period of its key")
 
     def _mark_signature(self, host: "NetworkHost", sent: SentMessage) -> None:
         if not sent.properties.sign:
-            self._marks.sometimes("an unsigned message refused by a queue")
+            self._marks.sometimes("a message refused because it is unsigned")
             return
         certificate, _ = self._certificates[sent.uid]
         if certificate_digest(certificate) in host.desk.registered:
-            self._marks.sometimes("an expired certificate refused")
+            self._marks.sometimes("a message refused because its certificate has expired")
         elif (host.name, certificate) in self._registered:
-            self._marks.sometimes("a removed certificate refused")
+            self._marks.sometimes("a message refused because its certificate was removed")
 
     def _check_unsealed(self, host: "NetworkHost", queue: str, text: str, reason: str) -> None:
         """Check a message that its source gives up, because it cannot encrypt it."""
@@ -323,7 +323,7 @@ class ProtectionChecks:
             raise Violation(
                 f"{host.name} does not encrypt a message to {queue}, but has the keys of the destination: {reason}"
             )
-        self._marks.sometimes("a message without a key")
+        self._marks.sometimes("a message for a destination with unknown keys")
         sent = self._by_text(text)
         if sent is not None:
             sent.refusals[_BAD_ENCRYPTION] = sent.source

@@ -126,7 +126,7 @@ class Stranger:
         was_open = visit.is_open
         answer = visit.answer(data)
         if visit.is_thief and visit.is_open and not was_open:
-            self._simulation.marks.sometimes("a stranger that waits for what is owed to others")
+            self._simulation.marks.sometimes("an attacker that waits to intercept acknowledgments")
         if answer:
             self._write(connection, answer)
         if visit.is_open and not was_open and not visit.was_called:

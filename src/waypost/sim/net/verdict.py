@@ -57,7 +57,7 @@ class Verdict:
                 uid = uid_of(message.packet)
                 sent = self._ledger.messages.get(uid) if uid is not None else None
                 if sent is None or sent.is_sure or sent.is_refused:
-                    return f"{sent or 'an acknowledgment'} is in {queue} of {host.name}"
+                    return f"{sent or 'an acknowledgment'} is still in {queue} of {host.name}"
         return ""
 
     def check(self, *, is_quiet: bool) -> None:
@@ -124,7 +124,7 @@ class Verdict:
             self._hosts[names.index(name)].life != sent.lives[names.index(name)] for name in sent.path
         )  # fmt: skip
         if not sent.received and is_restarted:
-            self._marks.sometimes("an express message lost in a restart")
+            self._marks.sometimes("an express message lost because of a restart")
         elif not sent.received and not self._is_lost(sent):
             raise Violation(f"{sent} was accepted, but no client received the message")
         history = self._hosts[0].swarm.sessions.transfer.duplicate_history_size
@@ -163,6 +163,6 @@ class Verdict:
                 if sent.plan.host == host.name and sent.is_sure and sent.is_recoverable and sent.received < sent.reached
             ]
             if lost:
-                self._marks.sometimes("a receive lost in a crash")
+                self._marks.sometimes("a receive whose answer was lost because of a crash")
             if len(lost) > self._ledger.records[host.name].lost_receives:
                 raise Violation(f"the messages {lost} were in queues of {host.name}, but no client received them")

@@ -48,18 +48,18 @@ class Watch:
 
     def _message(self, host: str, packet: UserMessage, data: bytes) -> None:
         if packet.session is not None:
-            self._marks.sometimes("an acknowledgment that rode on a message")
+            self._marks.sometimes("an acknowledgment in the session header of a message")
         uid = uid_of(data)
         if uid is None or packet.properties.message_class != _USER:
             return
         sent = self._ledger.messages[uid]
         if sent.is_aborted:
-            raise Violation(f"{host} sends {sent}, but its transaction was aborted")
+            raise Violation(f"{host} sends {sent}, but the transaction of this message was aborted")
         if sent.is_recoverable and host not in sent.seen_at:
             raise Violation(f"{host} sends {sent}, but the message is not durable on this host")
         if sent.on_wire and host == sent.source:
-            self._marks.sometimes("a message on the wire again")
+            self._marks.sometimes("a message that is sent again")
         sent.on_wire += 1
         header = packet.transaction
         if header is not None and header.previous_tx_sequence_number != header.tx_sequence_number - 1:
-            self._marks.sometimes("a gap bridged")
+            self._marks.sometimes("a message that skips a gap in its sequence")

@@ -101,7 +101,7 @@ class Reader(Terminal):
 
     def die(self) -> None:
         self.note(0, self.name, "dies")
-        self.simulation.marks.sometimes("a remote reader that dies")
+        self.simulation.marks.sometimes("a remote reader that crashes")
         self.stop()
         self.later(self.rng.uniform(0.0, 1.0), self.start)
 
@@ -297,7 +297,7 @@ class Reader(Terminal):
     def _expire(self, link: Link) -> None:
         deadline = link.connection.next_deadline
         if not link.is_over and deadline is not None and deadline <= self.simulation.time:
-            self.simulation.marks.sometimes("a remote call that takes too long")
+            self.simulation.marks.sometimes("a remote call that times out")
             link.connection.expire(Now(self.simulation.time, 0.0))
             self._pump(link)
 

@@ -205,7 +205,7 @@ class QueueReader:
                 result.set_exception(self._failures.of(error))
         except asyncio.CancelledError:
             if not result.done():
-                result.set_exception(ServiceNotAvailable("the host was closed during the read"))
+                result.set_exception(ServiceNotAvailable("this program closed the connection during the read"))
             raise
         else:
             if not result.done():
