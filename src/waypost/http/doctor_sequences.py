@@ -76,7 +76,8 @@ def _clock(node: Node, now: Now) -> Iterator[Check]:
         return
     queue, seconds = max(ahead, key=lambda each: each[1])
     sentence = (
-        f"the start time of the transactional sequence of {queue} is {span(seconds)} ahead of this computer's clock"
+        f"the start time of the transactional sequence of {queue} is {span(seconds)} ahead of the clock of this "
+        "computer"
     )
     if len(ahead) > 1:
         sentence += f", and {len(ahead) - 1} more outgoing queues are ahead"
