@@ -1,7 +1,9 @@
 """MS-MQDMPR 3.1.7.1.30 and 3.1.7.1.32: messages into packets."""
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.core.messages import PRIVATE, SID, packet, plain, security, through_a_packet, transactional
@@ -20,6 +22,7 @@ from waypost.core.serialization import (
     deserialize_message_from_buffer,
     message_from_packet,
     packet_of,
+    protected_packets,
     serialize_message_to_buffer,
     size_in_bytes,
 )
@@ -449,6 +452,40 @@ def test_the_size_of_a_message_is_that_of_its_headers_and_body() -> None:
     message.body = bytes(1000)
     assert size_in_bytes(message) == len(serialize_message_to_buffer(message)) > 1000
     assert size_in_bytes(deserialize_message_from_buffer(frame(7))) == 2224
+
+
+@pytest.mark.parametrize("level", [AuthenticationLevel.SIG20, AuthenticationLevel.SIG30])
+@pytest.mark.parametrize("label", ["", "order"])
+def test_packets_of_many_protected_messages_are_those_of_each_message(level: AuthenticationLevel, label: str) -> None:
+    """Messages of a size that came before, of a new size, and without a body."""
+    certificate = b"certificate"
+    like = replace(plain(), label=label, authentication_level=level, sender_certificate=certificate, soap_body="soap")
+    bodies = [b"one", b"two", b"", b"three", b"", b"six", b"s"]
+    signatures = [bytes([number]) * (64 if number < 6 else 65) for number in range(1, 8)]
+    ordinals = range(0x01020304, 0x01020304 + len(bodies))
+
+    def of(body: bytes, signature: bytes, ordinal: int) -> Message:
+        made = replace(like, body=body, identifier=MessageIdentifier(SOURCE, ordinal))
+        if level is AuthenticationLevel.SIG30:
+            made.multiple_destination_signature = signature
+        else:
+            made.signature = signature
+        return made
+
+    each = [of(*values) for values in zip(bodies, signatures, ordinals, strict=True)]
+    assert list(protected_packets(each[0], bodies, signatures, ordinals)) == [packet_of(message) for message in each]
+
+
+@given(messages(), st.lists(st.binary(max_size=9), min_size=1, max_size=4))
+def test_packets_of_many_unsigned_messages_are_those_of_each_message(like: Message, bodies: list[bytes]) -> None:
+    assume(not like.signature and not like.multiple_destination_signature and not like.packet)
+    ordinals = range(1, 1 + len(bodies))
+    each = [
+        replace(like, body=body, identifier=MessageIdentifier(like.identifier.queue_manager_guid, ordinal))
+        for body, ordinal in zip(bodies, ordinals, strict=True)
+    ]
+    found = list(protected_packets(each[0], bodies, [b""] * len(bodies), ordinals))
+    assert found == [packet_of(message) for message in each]
 
 
 def test_an_empty_multi_queue_header_is_no_attribute() -> None:

@@ -16,7 +16,7 @@ from waypost.security.signatures import (
     claimed_digests,
     claimed_signature,
     digest,
-    digest_to_sign,
+    digests_to_sign,
     signature_digest,
     signature_input,
 )
@@ -234,9 +234,12 @@ def test_an_undefined_privacy_level_is_an_authentication_failure() -> None:
 @pytest.mark.parametrize("version", SignatureVersion)
 def test_a_signature_is_made_with_sha_512(version: SignatureVersion) -> None:
     message = signed_message()
-    made = digest_to_sign(message, version)
+    bodies = [message.properties.message_body, b"", b"another"]
+    made = digests_to_sign(message, bodies, version)
     assert message.properties.hash_algorithm == 0x0000_800E
-    assert made == hashlib.sha512(signature_input(message, version)).digest()
+    for body, found in zip(bodies, made, strict=True):
+        message.properties.message_body = body
+        assert found == hashlib.sha512(signature_input(message, version)).digest()
 
 
 def test_a_signature_holds_the_hash_that_the_message_names_over_the_properties_of_its_type() -> None:
@@ -253,7 +256,7 @@ def test_a_signature_holds_the_hash_that_the_message_names_over_the_properties_o
 @pytest.mark.parametrize(("default", "name"), [(0x8003, "md5"), (0x8004, "sha1"), (0x800E, "sha512")])
 def test_the_default_hash_of_every_windows_can_be_verified(default: int, name: str) -> None:
     received = signed_with(b"signature", b"")
-    made = digest_to_sign(received, SIG20, HashAlgorithm(default))
+    (made,) = digests_to_sign(received, [received.properties.message_body], SIG20, HashAlgorithm(default))
     assert made == hashlib.new(name, FIRST + LATER + b"\x99\0\0\0").digest()
     assert received.properties.hash_algorithm == default
     assert claimed_signature(received) is not None

@@ -27,7 +27,7 @@ from waypost.wire.queue_names import DirectQueueFormatName
 
 _BASE_AND_USER: Final = Struct(base_header.LAYOUT.format + user_header.LAYOUT.format.removeprefix("<"))
 # UserHeader.MessageID: its QueueManagerGuid is SourceQueueManager, so only the Ordinal is here.
-_ORDINAL_AT: Final = _BASE_AND_USER.size - 8
+ORDINAL_AT: Final = _BASE_AND_USER.size - 8
 _FIXED_SIZE: Final = _BASE_AND_USER.size + message_properties.FIXED_SIZE
 _ACKS: Final = message_properties.PA | message_properties.PR | message_properties.NA | message_properties.NR
 _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header.ID_SHIFT
@@ -67,7 +67,7 @@ def plain_packets(message: Message, bodies: Sequence[bytes], first_ordinal: int)
             if parts is None:
                 return None
             headers = b"".join(parts[:-2])
-            form = forms[len(body)] = headers[:_ORDINAL_AT], headers[_ORDINAL_AT + 4 :], parts[-1]
+            form = forms[len(body)] = headers[:ORDINAL_AT], headers[ORDINAL_AT + 4 :], parts[-1]
         start, middle, padding = form
         packets.append(b"".join((start, ordinal.to_bytes(4, "little"), middle, body, padding)))
     return packets
@@ -98,7 +98,7 @@ def varied_packets(
                 return None
             base, names_of_queues, transaction, _, _, extension, _, padding = parts
             headers = b"".join((base, names_of_queues, transaction))
-            form = headers[:_ORDINAL_AT], headers[_ORDINAL_AT + 4 :], extension, padding
+            form = headers[:ORDINAL_AT], headers[ORDINAL_AT + 4 :], extension, padding
             forms[len(units), len(body)] = form
         start, middle, extension, padding = form
         try:

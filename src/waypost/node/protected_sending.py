@@ -26,7 +26,7 @@ from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueue, OpenedQueues
 from waypost.node.sending import queue_of, verified_here
 from waypost.security.ciphers import PROVIDER_TYPES, PROVIDERS
-from waypost.security.signatures import SignatureVersion, digest_to_sign
+from waypost.security.signatures import SignatureVersion, digests_to_sign
 from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName
 from waypost.wire.identifiers import MessageIdentifier
@@ -180,11 +180,7 @@ class ProtectedSending:
         if handle.multiple:
             shown = self._manager.copies(handle, shown)[0]
         packet = construct_user_message_packet(shown)
-        found = []
-        for body in bodies:
-            packet.properties.message_body = body
-            found.append(digest_to_sign(packet, _VERSIONS[request.level], request.hash))
-        return tuple(found)
+        return digests_to_sign(packet, bodies, _VERSIONS[request.level], request.hash)
 
     def check_registered(self, call: Call, handle: OpenQueueDescriptor, certificate: bytes) -> None:
         """A queue of this computer takes only certificates that are registered for the caller."""

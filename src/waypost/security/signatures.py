@@ -7,6 +7,7 @@ Waypost and Waypost. They cover the clear body: a sender signs, then encrypts; a
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -25,6 +26,8 @@ _COUNT: Final = Struct("<H")
 _TAG: Final = Struct("<I")
 _PACKED: Final = Struct("<BBBBHI")
 _ACKS: Final = 0x0F
+# The place of the body among the properties that are signed.
+_BODY: Final = 2
 
 
 class SignatureVersion(IntEnum):
@@ -74,12 +77,24 @@ def claimed_signature(message: UserMessage) -> ClaimedSignature | None:
     return claim
 
 
-def digest_to_sign(
-    message: UserMessage, version: SignatureVersion, algorithm: HashAlgorithm = HashAlgorithm.SHA_512
-) -> bytes:
-    """Name the hash in the message and compute it."""
+def digests_to_sign(
+    message: UserMessage,
+    bodies: Iterable[bytes],
+    version: SignatureVersion,
+    algorithm: HashAlgorithm = HashAlgorithm.SHA_512,
+) -> tuple[bytes, ...]:
+    """Name the hash in the message, and compute it for messages that differ only in their bodies."""
     message.properties.hash_algorithm = algorithm
-    return signature_digest(message, version)
+    runs = _signed_properties(message, version)
+    start = _new_hash(algorithm, b"".join(runs[:_BODY]))
+    end = b"".join(runs[_BODY + 1 :])
+    found = []
+    for body in bodies:
+        each = start.copy()
+        each.update(body)
+        each.update(end)
+        found.append(each.digest())
+    return tuple(found)
 
 
 def signature_digest(message: UserMessage, version: SignatureVersion) -> bytes:
@@ -113,6 +128,10 @@ def _new_hash(algorithm: HashAlgorithm, data: bytes) -> "hashlib._Hash":
 
 def signature_input(message: UserMessage, version: SignatureVersion) -> bytes:
     """MS-MQMQ 2.5.1 to 2.5.3: the properties in their order."""
+    return b"".join(_signed_properties(message, version))
+
+
+def _signed_properties(message: UserMessage, version: SignatureVersion) -> list[bytes]:
     runs = _first_properties(message)
     if version is SignatureVersion.SIG30:
         runs.append(message.properties.extension_data)
@@ -121,7 +140,7 @@ def signature_input(message: UserMessage, version: SignatureVersion) -> bytes:
         runs += _later_properties(message)
     if version is SignatureVersion.SIG20:
         runs.append(_packed_name(message.user.destination_queue))
-    return b"".join(runs)
+    return runs
 
 
 def _first_properties(message: UserMessage) -> list[bytes]:

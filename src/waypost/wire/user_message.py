@@ -117,6 +117,10 @@ class UserMessage:
             self.session, _ = SessionHeader.decode(buf, at)
 
     def encode(self) -> bytes:
+        return b"".join(self.encode_parts())
+
+    def encode_parts(self) -> list[bytes]:
+        """The packet in parts. The body is a part for itself, as it is in the MessagePropertiesHeader."""
         try:
             base_flags = self.base.flags & _BASE_KEPT
             user_flags = self.user.flags & _USER_KEPT | user_header.MP
@@ -161,7 +165,7 @@ class UserMessage:
                 base_flags |= base_header.SH
                 parts.append(self.session.encode())
             parts[0] = self.base.encode_with(base_flags, size)
-            return b"".join(parts)
+            return parts
         except struct.error as error:
             raise EncodeError(SECTION, "UserMessage Packet", f"a value does not fit its field ({error})") from None
 
