@@ -70,7 +70,7 @@ class Disk:
         if store.full:
             simulation.marks.sometimes("a disk that becomes full while batches are pending")
         if simulation.strikes(faults.crash_unreported):
-            simulation.marks.sometimes("a crash after a batch is durable and before this is reported")
+            simulation.marks.sometimes("a crash after a batch is durable, but before the disk reports it")
             host.crash("between durable and reported")
             return
         if store.pending:

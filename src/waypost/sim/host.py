@@ -152,7 +152,7 @@ class Host(ABC, Generic[S_co]):
         life = self.life
         self._take_effects()
         if life == self.life and self.disk.store.full:
-            self.crash("at a stop, as the disk is full")
+            self.crash("during a stop, because the disk is full")
         if life == self.life:
             self.simulation.marks.sometimes("a clean stop")
             self.note(0, self.name, "stops")

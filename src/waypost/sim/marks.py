@@ -5,7 +5,7 @@ from typing import Final
 from waypost.sim.net.hostility import SWITCHED_ON, Fault
 
 _EVERYWHERE: Final = (
-    "a crash after a batch is durable and before this is reported",
+    "a crash after a batch is durable, but before the disk reports it",
     "a crash with batches that are not durable",
     "a crash right after an answer",
     "a clean stop",
@@ -44,7 +44,7 @@ _ONE_HOST: Final = (
     "a dead-letter message",
     "a positive acknowledgment",
     "a negative acknowledgment",
-    "a message that ends both a waiting peek and a waiting receive",
+    "a message that completes both a waiting peek and a waiting receive",
     "a wait that ends because its transaction has ended",
     "a wait that times out",
     "a wait that is cancelled",
@@ -104,7 +104,7 @@ _ONE_HOST: Final = (
     "a claim that another query or run tries to read",
     "a new reader that tries to take the claim of a query",
     "a write of a run that has lost its claim",
-    "a claim kept after its lease because its batch is incomplete",
+    "a claim kept after its lease because only part of its batch is committed",
     "a claim whose lease expires after the commit of its batch",
     "a claim whose batch is committed after its lease expired",
     "a commit that also counts for the batch of another query",
@@ -175,7 +175,7 @@ _SEVERAL_HOSTS: Final = (
     "a message decrypted with a retired key",
     "a message refused after the grace period of its key",
     "a session closed because a key desk failed",
-    "a message verified after its certificate was registered late",
+    "a message that arrived before its certificate was registered",
     "a message refused because it is unsigned",
     "a message refused because its certificate has expired",
     "a message refused because its certificate was removed",
@@ -209,7 +209,7 @@ ENDS: Final = {
     "the other side does not acknowledge messages": "a session closed because nothing was acknowledged",
     "the session was idle": "a session closed because it was idle",
     "the session did not open in time": "a session that was not set up in time",
-    "all sequence numbers of the session are used": "a session closed because all its numbers were used",
+    "the session has used up its sequence numbers": "a session closed because all its numbers were used",
     "the messages do not fit into the quota": "a session closed because a quota was exceeded",
     "the host does not answer the ping, or refuses sessions": "a ping that was not answered",
 }

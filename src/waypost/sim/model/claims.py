@@ -284,7 +284,7 @@ class ModelClaims:
                 self._state.marks.sometimes("a claim whose lease expires before any commit")
                 self.give_back(key)
             case 1:
-                self._state.marks.sometimes("a claim kept after its lease because its batch is incomplete")
+                self._state.marks.sometimes("a claim kept after its lease because only part of its batch is committed")
                 claim.is_overdue = True
             case _:
                 self._state.marks.sometimes("a claim whose lease expires after the commit of its batch")

@@ -201,7 +201,7 @@ class Readers:
                 wait.pointer.served(message)
             if wait.takes:
                 if peeked:
-                    self._state.marks.sometimes("a message that ends both a waiting peek and a waiting receive")
+                    self._state.marks.sometimes("a message that completes both a waiting peek and a waiting receive")
                 self._remove(wait, message)
             self._show(wait, message)
             if wait.takes:

@@ -17,7 +17,7 @@ class Fault(Enum):
 
     FORGED_ACKS = "forged acknowledgments"
     INSIDERS = "forged acknowledgments from an admitted address"
-    REFLECTED_ACKS = "acknowledgments that a host is made to send"
+    REFLECTED_ACKS = "provoked acknowledgments"
     FAR_SEQUENCES = "sequences years ahead"
     NEAR_SEQUENCES = "sequences a minute ahead"
     NEW_SEQUENCES = "many new sequences"
@@ -26,7 +26,7 @@ class Fault(Enum):
     ADMINISTRATION = "many administration queues"
     THEFT = "acknowledgments that are taken away"
     FEW_WAITING_ACKS = "room for few acknowledgments"
-    TURNS = "hosts with two addresses in turn"
+    TURNS = "hosts that switch between two addresses"
     MOVES = "hosts that move"
     REROUTES = "routes that change"
 

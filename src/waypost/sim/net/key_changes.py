@@ -84,7 +84,7 @@ class KeyChanges:
                     self._pin(host, other, self._rotations[other.name])
 
     def _rotate(self, host: "NetworkHost", grace_s: int) -> None:
-        host.note(grace_s, host.name, "makes a new key; the one before has a grace of", grace_s, "s")
+        host.note(grace_s, host.name, "makes a new key; the previous key has a grace period of", grace_s, "s")
         host.desk.rotate(grace_s)
         self._rotations[host.name] += 1
         for other in self._simulation.hosts:

@@ -142,7 +142,7 @@ class ProtectionChecks:
         for found in MARK.finditer(data):
             sent = self._ledger.messages.get(int(found[1]))
             if sent is not None and sent.properties.encrypt:
-                raise Violation(f"{host} sends the body of {sent} unencrypted, but the message was sent with encrypt")
+                raise Violation(f"{host} sends the body of {sent} unencrypted, but the message was sent with `encrypt`")
         uid = uid_of(data)
         sent = None if uid is None else self._ledger.messages.get(uid)
         if sent is None or packet.properties.message_class != _NORMAL:
@@ -153,8 +153,8 @@ class ProtectionChecks:
             self._certificates.setdefault(sent.uid, (security.sender_cert, self._simulation.time))
         is_encrypted = security is not None and security.is_body_encrypted
         if is_encrypted != sent.properties.encrypt:
-            problem = "encrypted, but was sent without" if is_encrypted else "not encrypted, but was sent with"
-            raise Violation(f"{host} sends {sent}, which is {problem} encrypt")
+            problem = "is encrypted, but was sent without" if is_encrypted else "is not encrypted, but was sent with"
+            raise Violation(f"{host} sends {sent}, which {problem} `encrypt`")
         if security is None or not is_encrypted:
             return
         ciphertext = SimpleBlob.decode(security.encryption_key).ciphertext
@@ -233,7 +233,7 @@ class ProtectionChecks:
         if sent.properties.sign:
             certificate, first = self._certificates[sent.uid]
             if self._registered[host.name, certificate] > first:
-                self._marks.sometimes("a message verified after its certificate was registered late")
+                self._marks.sometimes("a message that arrived before its certificate was registered")
 
     def check_shown(self, host: str, sent: SentMessage, message: Message) -> None:
         """Check that a message in its queue, or received from it, shows the protection with which it was sent."""

@@ -193,7 +193,9 @@ class NetworkSimulation(Simulation[NetworkHost]):
         super()._heal()
 
     def _stuck(self) -> str:
-        return self._verdict.stuck()
+        """Also while a send waits for work with keys, which may take long: its message has not begun its way."""
+        waits = (f"{host.name} has not answered {host.unanswered}" for host in self.hosts if host.unanswered)
+        return self._verdict.stuck() or next(waits, "")
 
     def _check_healed(self) -> None:
         self._verdict.check(is_quiet=self._rest())

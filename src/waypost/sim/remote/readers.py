@@ -145,7 +145,7 @@ class RemoteReaders:
             )
         number = self.host.answer_number(call)
         if number < served.last_answer:
-            raise Violation(f"the answer to {call} overtakes the answer to an earlier call")
+            raise Violation(f"the answer to {call} comes before the answer to an earlier call")
         served.last_answer = number
         return call
 
