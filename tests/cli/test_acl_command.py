@@ -79,7 +79,7 @@ def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
     lock = ("--owner", "S-1-5-21-1-2-3-1105", *lock)
     refused = orders.run("queue", "acl", "orders", *lock)
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("Nothing was changed, because no known account could change the rights on")
+    assert refused.stderr.startswith("Nothing was changed, because after this change, no known account could")
     assert "--force" in refused.stderr
     assert orders.json("queue", "acl", "orders")["entries"][0]["rights"] == FULL
     assert len(orders.json("queue", "acl", "orders", *lock, "--force")["entries"]) == 1
@@ -93,7 +93,7 @@ def test_only_an_account_can_own_a_queue(orders: Desk, who: str) -> None:
         result = orders.run("queue", "acl", "orders", *words)
         assert result.exit_code == 2
         assert "is not an account, so " in result.stderr
-        assert "hint: the owner must be a user, a group, administrators or the SID of an account" in result.stderr
+        assert "hint: the owner must be a user, a group, `administrators` or the SID of an account" in result.stderr
     assert orders.json("queue", "acl", "orders") == before
     for who_may in ("administrators", "administrator", "S-1-5-21-1-2-3-1104"):
         assert orders.json("queue", "acl", "orders", "--owner", who_may)["owner"] == who_may
@@ -108,11 +108,11 @@ def test_only_an_account_can_own_a_queue(orders: Desk, who: str) -> None:
             "'nobody' is not a user, a group or a SID.\nhint: `waypost user list` shows the users",
         ),
         (("--grant", "everyone:sned"), 2, "'sned' is not a right; use receive, peek, send"),
-        (("--grant", "everyone"), 2, "Rights must be given as WHO:RIGHT,RIGHT"),
+        (("--grant", "everyone"), 2, "Rights must be given as `WHO:RIGHT,RIGHT`"),
         (("--grant", "everyone:"), 2, "'' is not a right"),
         (("--revoke", "S-1-nonsense"), 2, "'S-1-nonsense' is not a SID"),
         (("--owner", "nobody"), 2, "'nobody' is not a user, a group or a SID"),
-        (("--sddl", "D:(A;;0x4;;;WD", "--force"), 2, "Ace at offset 14: the ACE must end with )"),
+        (("--sddl", "D:(A;;0x4;;;WD", "--force"), 2, "Ace at offset 14: the ACE must end with `)`"),
         (("--sddl", "D:(A;;0x4;;;ZZ)"), 2, "sid-string at offset 12: 'ZZ' is not an alias of a SID"),
         (("--sddl", "D:(A;;0x100;;;BA)"), 2, "0x00000100 is not a right on an object of this type"),
         (("--sddl", "D:(A;;GA;;;BA)", "--grant", "everyone:send"), 2, "`sddl` is not allowed together with `grant`"),

@@ -124,7 +124,7 @@ def test_certificates_are_created_registered_imported_listed_and_removed(desk: D
     sid = "S-1-5-21-1-2-3-1104"
     registered = desk.json("cert", "register", "--user", sid, str(tmp_path / "alice.der"))
     assert (registered["sid"], registered["internal"], registered["can_sign"]) == (sid, False, False)
-    assert "is registered for" in refused(desk, "cert", "register", str(file))
+    assert "is already registered for" in refused(desk, "cert", "register", str(file))
     assert {each["digest"] for each in desk.json("cert", "list")} == {own["digest"], registered["digest"]}
     assert [each["digest"] for each in desk.json("cert", "list", "--user", sid)] == [registered["digest"]]
     desk.do("cert", "remove", registered["digest"])

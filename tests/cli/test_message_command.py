@@ -170,7 +170,7 @@ def test_a_message_is_not_moved_to_a_queue_that_is_not_related(desk: Desk, order
     for target in ("others", "others;retry", "ledger", "orders"):
         result = desk.run("message", "move", "orders", sent.id, target)
         assert result.exit_code == 1, target
-        assert "are not a queue and its subqueue" in result.stderr
+        assert "are neither a queue and its subqueue" in result.stderr
         assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` receives a message" in result.stderr
     assert bodies(orders) == ["a"]
     desk.do("message", "resend", "orders", sent.id, "--to", "others")

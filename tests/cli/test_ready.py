@@ -55,7 +55,7 @@ def test_the_commands_that_it_proposes_work_as_typed(tmp_path: Path) -> None:
         assert lines[0] == "Queue manager SHOP is ready."
         # A pipe may end in a log: it gets no code.
         assert not any("code=" in line for line in lines)
-        address = re.search(r"Run `.* --url (http://127\.0\.0\.1:\d+) open` for a link", lines[1])
+        address = re.search(r"Run `.* --url (http://127\.0\.0\.1:\d+) open` to get a link", lines[1])
         assert address is not None
         first, second = (line.strip() for line in lines if line.startswith("  "))
         assert address[1] in first
@@ -100,7 +100,7 @@ def test_a_terminal_gets_the_text_with_a_link_that_works_once(tmp_path: Path) ->
 
 def test_the_standard_address_needs_no_option() -> None:
     text = ready_text(FACTS, Http(), "waypost")
-    assert "Run `waypost open` for a link to open in a browser, and try in another terminal:" in text
+    assert "Run `waypost open` to get a link to the status page, and try in another terminal:" in text
     assert "  waypost queue create orders; waypost send orders --body '42 bolts'; waypost receive orders\n" in text
     assert "--url" not in text
 
@@ -132,7 +132,7 @@ def test_the_address_is_one_that_can_be_opened_and_the_token_is_not_shown(endpoi
     # Programs find the token only where they connect to a loopback address.
     token = ", with the token in WAYPOST_TOKEN" if "192.0.2.10" in url else ""
     assert (
-        f"Run `waypost --url {url} open` for a link to open in a browser, and try in another terminal{token}:" in text
+        f"Run `waypost --url {url} open` to get a link to the status page, and try in another terminal{token}:" in text
     )
     assert f"waypost --url {url} queue create orders;" in text
     assert "secret" not in text

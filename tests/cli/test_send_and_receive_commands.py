@@ -114,7 +114,7 @@ def test_messages_of_a_transaction_are_sent_together(desk: Desk) -> None:
 def test_a_message_that_the_queue_does_not_take_is_refused(desk: Desk) -> None:
     result = desk.run("send", "ledger", "--body", "x")
     assert result.exit_code == 1
-    assert "hint: use --transactional for transactional queues only" in result.stderr
+    assert "hint: use --transactional to send to a transactional queue, and omit this option" in result.stderr
 
 
 @pytest.mark.parametrize(

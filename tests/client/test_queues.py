@@ -431,7 +431,7 @@ def test_a_message_moves_within_its_queue_only(manager: waypost.Manager, orders:
     manager.create_queue("ledger", transactional=True)
     message = orders.send("x")
     for target in ("others", "others;retry", "ledger", "orders"):
-        with pytest.raises(InvalidParameter, match="are not a queue and its subqueue") as refused:
+        with pytest.raises(InvalidParameter, match="are neither a queue and its subqueue") as refused:
             orders.move(message, target)
         assert "`waypost message resend NAME MESSAGE --to QUEUE`" in refused.value.__notes__[0]
     assert orders.peek(0).id == message.id

@@ -302,7 +302,7 @@ def test_a_queue_that_is_reached_by_ipx_is_not_opened(manager: waypost.Manager, 
         with pytest.raises(UnsupportedFormatName, match=refused):
             read(0)
     for address in ("00000012", "12:34:56", "host:1"):
-        with pytest.raises(IllegalFormatName, match="is not a network number, a colon and a host number"):
+        with pytest.raises(IllegalFormatName, match="must be a network number, a colon and a host number"):
             manager.send(f"DIRECT=IPX:{address}\\q", "x")
     assert (manager.outgoing_queues(), orders.info().message_count) == ([], 0)
 

@@ -111,7 +111,7 @@ def test_a_host_for_whose_acknowledgment_there_is_no_place_is_named_and_admitted
     with Stranger(alpha, 70, guid) as outside:
         outside.send_to_the_end(sent.acknowledged(guid))
     found = doctor(alpha)
-    assert f"so other messages of these hosts are delayed: {beta.guid} at {loopback(70)}" in found["message"]
+    assert f"the refusals delay other messages from these hosts: {beta.guid} at {loopback(70)}" in found["message"]
     assert f"waypost sequence admit {beta.guid} {loopback(70)}" in found["hint"]
     assert "the limit of kept acknowledgments is reached" in alpha.log
     with alpha.connect() as manager:

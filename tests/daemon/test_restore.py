@@ -114,7 +114,7 @@ def test_a_clone_does_not_send_what_the_original_sends(pair: tuple[Daemon, Daemo
             back_up(alpha, tmp_path / "backup")
     code, told = done("store", "restore", tmp_path / "backup", tmp_path / "copy", "--new-identity")
     assert code == 0, told
-    assert "that are now in the dead-letter queues: 2." in told
+    assert "moved from outgoing queues to the dead-letter queues: 2." in told
     with Daemon(tmp_path, "copy", loopback(33), *SHORT_TIMERS) as clone:
         clone.start()
         assert clone.guid != guid

@@ -21,7 +21,7 @@ from waypost.wire.security_descriptor import SecurityDescriptor
     [
         ("D:(A;;0x100;;;BA)", "0x00000100 is not a right"),
         ("D:(A;;0x4;;;BA", "must end with"),
-        ("nonsense", "O:, G:, D: or S: is expected"),
+        ("nonsense", "`O:`, `G:`, `D:` or `S:` is expected"),
     ],
 )
 def test_the_rights_on_the_computer_are_those_of_a_computer(text: str, sentence: str) -> None:

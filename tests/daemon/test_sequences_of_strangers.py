@@ -163,7 +163,7 @@ def test_a_source_goes_on_after_forged_sequences_of_the_far_future(tmp_path: Pat
         assert alpha.guid in finding["message"]
         assert stranger.address in finding["message"]
         assert time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ahead)) in finding["message"]
-        assert "transfer.max_sequence_ahead_s is 172800" in finding["message"]
+        assert "transfer.max_sequence_ahead_s allows 172800 s" in finding["message"]
         assert "sequence refused" in beta.log
         with beta.down():
             stranger.close()

@@ -374,7 +374,10 @@ async def test_properties_that_differ_travel_as_lists(api: Api) -> None:
         ({"label": [1, "", ""]}, "must be text"),
         ({"app_tag": [-1, 0, 0]}, "`app_tag` must be a number from 0"),
         ({"correlation_id": ["short", None, None]}, "`correlation_id` must be"),
-        ({"journal": [1, 1, 1]}, "'?journal'? is not one of the properties that can vary: label, "),
+        (
+            {"journal": [1, 1, 1]},
+            "'?journal'? is not one of the properties that can be different for each body: label, ",
+        ),
     ]
 
     def work() -> None:

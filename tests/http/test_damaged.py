@@ -67,7 +67,7 @@ async def test_they_are_listed_and_forgotten_over_http(api: Api) -> None:
     assert (await api.manager.damaged_messages()) == []
     wrong = await api.get(f"{PATH}?after=x")
     assert wrong.status_code == 400
-    assert "`after` must be the `next` value of a page, not 'x'" in wrong.text
+    assert "`after` must be the `next` value of an earlier page, not 'x'" in wrong.text
 
 
 @served()

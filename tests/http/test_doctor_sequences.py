@@ -53,7 +53,10 @@ def test_an_address_with_many_sources_of_one_message_is_named(
     (found,) = wrong(b)
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "sources"
-    assert sentence == f"{peer.address} has sent only one message from each of 4 sources; all sources are stored"
+    assert sentence == (
+        f"{peer.address} has sent messages from 4 sources, but only one message from each of these sources; the store "
+        "contains a record of each source"
+    )
     assert f"waypost sequence reset --address {peer.address}" in hint
     b.crash_and_start()
     assert [found.check for found in wrong(b)] == ["sources"]
@@ -70,7 +73,7 @@ def test_a_sequence_that_is_refused_is_named_with_its_source_address_time_stamp_
         "the TimeStamp of its sequence is 2023-11-17T22:13:20Z, which is 3 days ahead of the clock of this computer"
         in sentence
     )
-    assert sentence.endswith("transfer.max_sequence_ahead_s is 172800")
+    assert sentence.endswith("transfer.max_sequence_ahead_s allows 172800 s")
     assert "waypost sequence reset" in hint
 
 
@@ -83,7 +86,7 @@ def test_the_address_that_shuts_out_another_one_is_named(net: Net, b: Host) -> N
     (found,) = wrong(b)
     sentence, hint = found.message, found.hint
     assert f"from {moved.address}" in sentence
-    assert f"not later than 2023-11-14T22:14:20Z of {stranger.address}" in sentence
+    assert f"source, 2023-11-14T22:14:20Z, from {stranger.address}" in sentence
     assert f"waypost sequence reset --address {stranger.address}" in hint
 
 

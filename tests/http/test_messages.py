@@ -205,7 +205,7 @@ async def test_a_message_is_not_moved_to_a_queue_that_is_not_related(api: Api) -
     sent = await queue.send("42 bolts")
     moved = await api.post(f"{ORDERS}/move", {"lookup_id": str(sent.lookup_id), "to": "ledger"})
     assert moved.status_code == 400
-    assert "are not a queue and its subqueue" in moved.json()["message"]
+    assert "are neither a queue and its subqueue" in moved.json()["message"]
     assert "waypost message resend" in moved.json()["hint"]
     assert await api.bodies(f"{ORDERS}/receive", {}) == ["42 bolts"]
 

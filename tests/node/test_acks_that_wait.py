@@ -370,7 +370,7 @@ def test_no_message_is_taken_from_a_source_whose_acks_have_piled_up_until_it_tak
     assert peer.of(SessionAck)[-1].session.ack_sequence_number == 1
     assert b.network.statistics.messages_refused_for_acks == 1
     (notice,) = [notice for notice in b.notices if notice.event == "message not taken"]
-    assert notice.facts["reason"] == "10 acknowledgments already wait for its queue manager"
+    assert notice.facts["reason"] == "10 acknowledgments already wait for the queue manager of the sender"
     # A source that does not want to know the end of its messages is not concerned.
     peer.send(peer.message(b.name_of("t"), "other", tx=(7, 1, 0)))
     assert b.bodies("t") == ["other"]

@@ -172,7 +172,7 @@ def test_one_for_which_there_is_no_room_is_told(net: Net, b: Host, peer: Peer) -
     b.receive("q")
     assert b.network.statistics.acks_refused == 1
     (notice,) = [notice for notice in b.notices if notice.event == "acknowledgment refused"]
-    assert notice.facts["reason"] == "the message does not fit (queue_manager_quota_exceeded)"
+    assert notice.facts["reason"] == "the queue does not accept the acknowledgment (queue_manager_quota_exceeded)"
 
 
 # Attempts.

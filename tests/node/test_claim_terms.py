@@ -225,7 +225,7 @@ def test_nothing_is_written_by_a_run_that_has_lost_its_claim(rig: BulkRig, loses
             rig.stop()
         with pytest.raises(ClaimTaken, match="this run of the query the query has lost its claim c"):
             rig.commit_stages(stage, **of_run)
-        with pytest.raises(ClaimTaken, match="or the lease has expired; this run can no longer write"):
+        with pytest.raises(ClaimTaken, match="or its lease has expired; this run can no longer write"):
             rig.stage("z", **of_run)
     assert rig.labels(rig.queue("ledger"))[-1:] in ([], ["x"], ["y"])
     assert rig.seen("ledger") == []

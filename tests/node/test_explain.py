@@ -111,7 +111,7 @@ def test_a_message_with_aborted_readers_and_little_time(rig: Rig) -> None:
 def test_a_message_from_the_future(rig: Rig) -> None:
     message = rig.message(rig.send("a"))
     rig.now = replace(rig.now, wall=rig.now.wall - 3600)
-    assert ", which is in the future by the clock of this computer" in of_message(rig, message)
+    assert ", which is in the future according to the clock of this computer" in of_message(rig, message)
 
 
 def test_a_dead_letter_tells_what_its_class_means(rig: Rig) -> None:
@@ -188,7 +188,7 @@ def test_the_last_connections_and_what_failed(rig: Rig) -> None:
     record_connection(queue, ConnectionStatus.DNS_FAILURE, HResult.MQ_ERROR, [], rig.now.wall + 9)
     told = of_queue(rig, FAR)
     assert "no program accepted the TCP connection (10.0.0.2), 4 times since 1970-01-12T13:46:40Z" in told
-    assert "At 1970-01-12T13:46:49Z the name of the host is unknown." in told
+    assert "At 1970-01-12T13:46:49Z, the name of the host is unknown." in told
     facts = explain_queue(rig.node, direct(FAR), rig.now).facts
     connections = facts["connections"]
     assert isinstance(connections, list)

@@ -51,7 +51,7 @@ def test_what_contradicts_one_that_is_kept_from_the_same_address_stays_with_its_
     net.advance(1)
     assert (kept(a), refused(a), len(peer.of(SessionAck))) == (1, 1, before)
     assert any(
-        "an acknowledgment with different content is already kept" in str(notice["reason"])
+        "an acknowledgment from the same address is already kept, with different content" in str(notice["reason"])
         for notice in told(a, "session closed")
     )
 

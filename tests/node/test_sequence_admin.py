@@ -198,7 +198,7 @@ def test_a_sender_begins_a_new_sequence_with_what_is_not_acknowledged(net: Net, 
     (told_of,) = refused(b)
     assert told_of.verdict.value == "ahead of the clock"
     sentences = explain_queue(b.node, FormatName.parse(T), net.now).sentences
-    assert any("transfer.max_sequence_ahead_s is 172800" in sentence for sentence in sentences)
+    assert any("transfer.max_sequence_ahead_s allows 172800 s" in sentence for sentence in sentences)
     trial = reset_outgoing(a, T, is_trial=True)
     assert (trial.renumbered, trial.may_come_twice, len(trial.identifiers)) == (3, 3, 3)
     before = outgoing_numbers(a)

@@ -209,7 +209,7 @@ def test_a_queue_without_room_says_what_waits_for_it(rig: BulkRig) -> None:
     rig.commit_stages(rig.stage_of(large(*"abc")))
     said = explain_queue(rig.node, direct("ledger"), rig.now)
     assert (
-        "2 messages of committed batches wait for room in this queue, or in other queues of their batches."
+        "2 messages of committed batches wait for room in this queue, or in other queues of the same batches."
         in said.sentences
     )
     assert rig.node.long_work == ""

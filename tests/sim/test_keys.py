@@ -20,7 +20,7 @@ MARKS = (
     "a message decrypted with a retired key",
     "a message refused after the grace period of its key",
     "a session closed because a key desk failed",
-    "a message verified after its certificate was registered late",
+    "a message that arrived before its certificate was registered",
     "a message refused because it is unsigned",
     "a message refused because its certificate has expired",
     "a message refused because its certificate was removed",

@@ -86,8 +86,8 @@ def test_errors_of_positions_name_the_option_and_a_misspelt_queue_is_refused(
         return sentence(reader(spark, daemon, queue=sent, **options))
 
     for start, end, verb in (
-        ("startingOffsets", "endingOffsets", "be"),
-        ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "contain"),
+        ("startingOffsets", "endingOffsets", "not be"),
+        ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "not contain"),
     ):
         for option in (start, end):
             assert f"the option `{option}` has a position for 'other', which is not a queue of this read" in wrong(

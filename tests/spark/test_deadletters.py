@@ -321,7 +321,7 @@ def test_messages_that_an_earlier_version_had_sent_are_removed_once(manager: way
 def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None:
     sent = note(manager, [1, 2])
     with pytest.raises(
-        InvalidParameter, match="was not written by an earlier version; move this message to another queue"
+        InvalidParameter, match="was not written by an earlier version of Waypost; move this message to another queue"
     ) as caught:
         actions.settle(manager)
     assert sent.id in str(caught.value)

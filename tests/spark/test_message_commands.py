@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
     ("arguments", "sentence"),
     [
         (("deadletters", "--do"), "the action is missing; specify resend, park or drop"),
-        (("deadletters", "drop", "--to", "x"), "only valid with resend and park"),
+        (("deadletters", "drop", "--to", "x"), "only valid with the actions resend and park"),
         (("replay", "a", "--map", "orders"), "'orders' does not have the form FROM=TO"),
         (("replay", "a", "--since", "noon"), "'noon' is not a time such as 2026-03-01T12:00"),
         (("replay", "a", "--map-file", "nothing.csv"), "Cannot read nothing.csv"),

@@ -145,7 +145,7 @@ def test_ways_are_counted_and_timed(hops: DataFrame) -> None:
 def test_the_report_tells_it_all(queue: DataFrame, tmp_path: Path) -> None:
     made = trace_report.report(queue, "a test")
     assert made.summary == (
-        "Of 6 traced messages, 1 did not arrive according to the reports and 1 went in a loop; 1 link is slow."
+        "Of 6 traced messages, 1 did not arrive and 1 went in a loop, according to the reports; 1 link is slow."
     )
     tables = {part.name: part for part in made.parts() if isinstance(part, Table)}
     assert [row[2] for row in tables["loops"].rows] == [

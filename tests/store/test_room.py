@@ -10,8 +10,8 @@ def test_a_send_that_is_too_large_for_the_room_is_told_what_it_needs_and_what_is
     sizes = MEGABYTE // 2, 4 * MEGABYTE, 4 * MEGABYTE
     assert not room.takes(*sizes)
     assert str(room.refusal(*sizes)) == (
-        "the disk of /data has no room for the message: the message needs 8.0 MB, but only 2.0 MB are free besides "
-        "the 8.0 MB reserved for receiving messages (store.reserve_mb); nothing was stored"
+        "the disk of /data has no room for the message: the message needs 8.0 MB, but only 2.0 MB are free, not "
+        "counting the 8.0 MB that are reserved for receiving messages (store.reserve_mb); nothing was stored"
     )
 
 

@@ -62,9 +62,10 @@ _SECTIONS: Final = (
     (
         ("waypost_messages_refused", "waypost_overdue_acknowledgments"),
         "Refused messages and overdue acknowledgments",
-        f"A refusal is final for the following reasons: {_REFUSED}. For the following reasons, the sender keeps the "
-        f"message and sends it again later: {_KEPT}. The command `waypost explain ID` shows why one message was "
-        "refused. [The command line](cli.md#find-problems-doctor) describes what to do about overdue acknowledgments.",
+        f"A refusal is final for the following reasons: {_REFUSED}. If a message is refused for one of the following "
+        f"reasons, the sender keeps the message and sends it again later: {_KEPT}. The command `waypost explain ID` "
+        "shows why one message was refused. [The command line](cli.md#find-problems-doctor) describes what to do about "
+        "overdue acknowledgments.",
     ),
     (
         "waypost_rpc_",

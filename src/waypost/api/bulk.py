@@ -96,8 +96,9 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects queues of another kind, or all queues.
 
     In `pattern`, * matches any characters and ? matches one character. The pattern is compared with names such as
-    orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. A long
-    list is built in parts. A queue that is created or deleted during this time may be missing.
+    orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. The
+    daemon builds a long list in parts. A queue that is created or deleted during this time may be missing from the
+    list.
     """
 
     kind: BulkKind = ""
@@ -113,11 +114,11 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
 
 
 class Rest(Record, frozen=True, kw_only=True):
-    """The messages after a plan, up to the end that a plan without limits and without `up_to` has, or up to `up_to`.
+    """The messages after a plan, up to `up_to` or, without `up_to`, up to the end of a plan without limits.
 
-    They are `count` messages of `bytes` bytes. `last` is the arrival number of the last message, and `oldest` is the
-    arrival time of the first message in seconds since 1970 (both 0 without messages). `held_by` and `behind` are those
-    of a plan without limits and without `up_to`.
+    `count` is the number of these messages, and `bytes` is their total size. `last` is the arrival number of the last
+    message, and `oldest` is the arrival time of the first message in seconds since 1970 (both 0 without messages).
+    `held_by` and `behind` have the same values as in a plan without limits and without `up_to`.
     """
 
     count: int = 0
@@ -194,8 +195,8 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
 class RangeOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The messages of a queue after an arrival number, as in PlanRange, or since a time.
 
-    `since` and `before` are times in seconds since 1970, as in FindSeq: messages that arrived at `since` or later, and
-    messages that arrived before `before`. A time takes the place of `after` or `up_to`.
+    `since` and `before` are times in seconds since 1970, as in FindSeq. `since` replaces `after`, and selects messages
+    that arrived at this time or later. `before` replaces `up_to`, and selects messages that arrived before this time.
     """
 
     name: str
@@ -260,7 +261,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages left behind because of a lock, `max_messages` or `as_of`.
+    """Number of removed messages, and number of messages that remain because of a lock, `max_messages` or `as_of`.
 
     With `as_of`, `first_moved` is the arrival number of the first message that was moved to the queue after the plan,
     or 0. The next request continues after `end`.
@@ -297,7 +298,7 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Messages for one queue: bodies that share the properties of `like`, or single messages.
 
     `varied` contains the properties that are different for each body. `varied` maps the name of a property to a list
-    with one value for each body: a text, a number or an id. null stands for the default of the property.
+    with one value for each body: a text, a number or an id. The value null means the default of the property.
     """
 
     queue: str
@@ -330,12 +331,12 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     `destination` is the queue of all messages, or "" if each message specifies its queue (for Spark, in a column). A
     batch without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
     request is a repetition only if it contains the same stages. If a run writes the batch in several writes, `write` is
-    the name of one of these writes. The writes are committed one after the other, in the same order in every run. With
+    the name of one of these writes. Every run must commit these writes one after the other, in the same order. With
     `is_version`, the batch is treated as committed if a batch with the same or a higher number is committed. With
     `is_anonymous`, the commit is remembered for only a day. The `query` of the batch may differ from the query that
-    reads the messages. For example, `query` may be the name of an application. In this case, `within` is the batch that
-    reads the messages. The request is refused if the run of the reading batch has lost a claim. The commit is also
-    recorded as a commit of the reading batch.
+    reads the messages. For example, `query` may be the name of an application. If the two queries differ, `within` is
+    the batch that reads the messages. Such a request is refused if the run of the reading batch has lost a claim. The
+    commit is also recorded as a commit of the reading batch.
     """
 
     query: BulkName
@@ -407,8 +408,8 @@ class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True
 
     Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, like
     received messages. If one of these messages is gone or locked, the commit is refused. One commit removes at most
-    5,000 messages. `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until
-    all messages are in their queues; repeat the request while `left` is not 0.
+    5,000 messages. `is_whole` means that the batch has no other commit. The answer is sent when all messages are in
+    their queues, but at the latest after `wait_s` seconds; repeat the request while `left` is not 0.
     """
 
     stages: list[Guid]

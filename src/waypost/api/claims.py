@@ -75,7 +75,7 @@ class Taken(Record, frozen=True, kw_only=True):
     """The term that a reader got at its start.
 
     Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
-    messages of part `given` are claimed. Otherwise the parts after `settled` were released. `places` divides part
+    messages of part `given` are claimed. Otherwise, the parts after `settled` were released. `places` divides part
     `given` into pieces, as in Claimed.
     """
 
@@ -147,9 +147,9 @@ class Returned(Record, frozen=True):
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
     """Return the messages of a claim to the queue before the lease expires.
 
-    The claim itself is kept. Further requests of its reader are refused, until the reader takes the claim again with a
-    new term. `forget` also deletes the claim, for a reader that will not come back. A request with `forget` is refused
-    while a reader uses the claim.
+    The claim itself still exists. Further requests of its reader are refused, until the reader takes the claim again
+    with a new term. `forget` also deletes the claim, for a reader that will not come back. A request with `forget` is
+    refused while a reader uses the claim.
     """
 
     name: QueueName

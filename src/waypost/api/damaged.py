@@ -10,8 +10,8 @@ from waypost.api.records import Record
 class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     """A damaged message that was removed from its queue. `queue` is the name of the queue.
 
-    `message_id` is "" if the bytes do not contain the id. `has_bytes` is true if the damaged bytes are kept. `data`
-    contains these bytes if the request asked for them.
+    `message_id` is "" if the bytes do not contain the id. `has_bytes` is true if the store contains the damaged bytes.
+    `data` contains these bytes if the request asked for them.
     """
 
     queue: str
@@ -37,6 +37,6 @@ class DamagedPage(Record, frozen=True):
 
 
 class Forgotten(Record, frozen=True):
-    """Number of deleted records: damaged messages, and damaged frames of committed stages."""
+    """Number of deleted records of damaged messages, plus the number of deleted frames of committed stages."""
 
     forgotten: int

@@ -48,8 +48,8 @@ class KeyInfo(Record, frozen=True, kw_only=True):
     """A key, listed under the name of one cryptographic provider.
 
     `digest` is the SHA-256 of the SubjectPublicKeyInfo, in hexadecimal digits. `retired` is the time when another key
-    replaced this key, or None for the current key. `ends` is the time until which a retired exchange key still
-    decrypts.
+    replaced this key, or None for the current key. Until the time `ends`, messages that are encrypted for a retired
+    exchange key are still accepted.
     """
 
     provider: str
@@ -164,8 +164,9 @@ class ListTrustedKeys(Operation[TrustedKeys], frozen=True, kw_only=True):
 class TrustKeys(Operation[TrustedKey], frozen=True, kw_only=True):
     """Pin the keys of another queue manager, from a file in either format of `key export`.
 
-    Exchange keys encrypt messages to that queue manager. Signing keys verify messages that the queue manager itself
-    signs. `kind` must be the kind of the exported key, because the file does not contain the kind.
+    Exchange keys are for encrypting messages to the other queue manager. Signing keys are for verifying messages that
+    the other queue manager itself signs. `kind` must be the kind of the exported key, because the file does not contain
+    the kind.
     """
 
     who: Who
@@ -185,7 +186,7 @@ class UntrustKeys(Operation[None], frozen=True, kw_only=True):
 class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
     """List the registered certificates of one user, or of all users.
 
-    Users can see their own certificates. To see the certificates of other users, the role read is required.
+    Users can see their own certificates. For certificates of other users, the role `read` is required.
     """
 
     user: Annotated[str, Meta(description="Name of a user, or empty for all users.")] = ""
@@ -195,7 +196,7 @@ class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
 class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
     """Register a certificate (PEM or DER) for the user who signs messages with this certificate.
 
-    Users can do this for their own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
     """
 
     certificate: Data
@@ -206,7 +207,7 @@ class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True)
 class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True):
     """Create an internal certificate for a user, store its key in the key folder, and register the certificate.
 
-    Users can do this for their own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
     """
 
     user: UserName = ""
@@ -217,7 +218,7 @@ class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True
 class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
     """Import a certificate with its private key (PEM or PKCS#12) into the key folder, and register it for a user.
 
-    Users can do this for their own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
     """
 
     data: Data
@@ -227,9 +228,9 @@ class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
 
 @operation("DELETE /api/certificates/{digest}", asks=Owned.BY_CALLER, status=204, is_audited=True)
 class RemoveCertificate(Operation[None], frozen=True, kw_only=True):
-    """Remove a certificate and its key. Messages signed with this certificate are refused from now on.
+    """Remove a certificate and its key. After the removal, messages that are signed with this certificate are refused.
 
-    Users can do this for their own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
     """
 
     digest: Digest

@@ -62,7 +62,8 @@ def varied_attributes(varied: Mapping[str, Sequence[str | int | None]], count: i
         row = VARIED_ROWS.get(name)
         if row is None:
             raise InvalidParameter(
-                f"{excerpt(name)} is not one of the properties that can vary: {', '.join(VARIED_ROWS)}"
+                f"{excerpt(name)} is not one of the properties that can be different for each body: "
+                f"{', '.join(VARIED_ROWS)}"
             )
         if len(values) != count:
             raise InvalidParameter(

@@ -178,7 +178,7 @@ Answer: TypeAlias = Literal["full", "ids"]
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
 
-    A long list is built in parts. A queue that is created or deleted during this time may be missing.
+    The daemon builds a long list in parts. A queue that is created or deleted during this time may be missing.
     """
 
     kind: Kind = ""
@@ -270,7 +270,7 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/messages", asks=QueueRight.SEND)
 class Send(Operation[Sent], frozen=True, kw_only=True):
-    """Send messages. The answer is sent when recoverable messages are on disk.
+    """Send messages. The answer is sent when the recoverable messages are on disk.
 
     In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
     the properties of `like`, and either all bodies are sent or no body is sent. The fastest request is MessagePack with
@@ -557,7 +557,7 @@ class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
 
 @operation("DELETE /api/store/damaged", asks=Role.ADMIN)
 class ForgetDamaged(Operation[Forgotten], frozen=True, kw_only=True):
-    """Delete the records of messages that were damaged on disk."""
+    """Delete the records of messages that were damaged on disk, and the damaged frames of committed stages."""
 
 
 OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

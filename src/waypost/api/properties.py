@@ -86,8 +86,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     recoverable: Annotated[
         bool,
         says(
-            "Keep the message on disk (default: true). Otherwise the message is express, which is faster, but an "
-            "express message is lost if a queue manager stops."
+            "Keep the message on disk (default: true). Otherwise, the message is express: it is faster, but it is lost "
+            "if the queue manager that holds it stops."
         ),
         Property("DeliveryGuarantee", Kind.DELIVERY, "UserHeader.Flags.DM"),
     ] = True
@@ -149,7 +149,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         str | list[str] | None,
         says(
             "Queue for acknowledgments, or a list of up to 16 queues. The correlation_id of an acknowledgment is the "
-            "id of the message.",
+            "id of the acknowledged message.",
             min_items=1,
             max_items=MAX_ANSWER_QUEUES,
         ),
@@ -223,7 +223,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     trace: Annotated[
         str | None,
         says(
-            "Public queue for tracing reports, as PUBLIC=guid. Tracing requires a directory.", pattern=_PUBLIC_PATTERN
+            "Public queue for tracing reports, as PUBLIC=guid. Tracing requires a directory service.",
+            pattern=_PUBLIC_PATTERN,
         ),
         Property("TracingQueueIdentifier", Kind.PUBLIC_QUEUE, "DebugHeader.QueueIdentifier", metavar="FN"),
     ] = None
@@ -308,7 +309,9 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     In MessagePack, `body` replaces `body_base64`, and `extension` replaces `extension_base64`.
     """
 
-    id: Annotated[str, Meta(description="The id, {guid}\\number. A message keeps its id in every queue.")]
+    id: Annotated[
+        str, Meta(description="The id of the message, as {guid}\\number. A message keeps its id in every queue.")
+    ]
     lookup_id: Annotated[
         str, Meta(description="Position of the message in this queue: a 64-bit number as a decimal string.")
     ]
@@ -330,7 +333,9 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims, or null.")]
     sender_verified: Annotated[bool, Meta(description="Whether `sender_sid` was verified.")] = False
     authenticated: Annotated[bool, Meta(description="Whether the signature of the message was verified.")] = False
-    signature: Annotated[str, Meta(description="The verified signature: none, msmq10, msmq20 or msmq30.")] = "none"
+    signature: Annotated[
+        str, Meta(description="Version of the verified signature: msmq10, msmq20 or msmq30; none if not verified.")
+    ] = "none"
     certificate_subject: Annotated[
         str | None, Meta(description="The subject of the certificate of a signed message, or null.")
     ] = None
@@ -427,13 +432,15 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     quota_kb: Annotated[
         int | UnsetType | None,
-        says("Quota of the queue in kilobytes. The default, none, means no limit.", minimum=0, maximum=NUMBER_32 - 1),
+        says(
+            "Quota of the queue in kilobytes, or none for no limit (default: none).", minimum=0, maximum=NUMBER_32 - 1
+        ),
         Property("Quota", Kind.KILOBYTES, metavar="N"),
     ] = UNSET
     journal_quota_kb: Annotated[
         int | UnsetType | None,
         says(
-            "Quota of the journal of the queue in kilobytes. The default, none, means no limit.",
+            "Quota of the journal of the queue in kilobytes, or none for no limit (default: none).",
             minimum=0,
             maximum=NUMBER_32 - 1,
         ),

@@ -11,7 +11,7 @@ class Record(msgspec.Struct, frozen=True):
     """A frozen record. `to_dict` returns its JSON object."""
 
     def to_dict(self) -> dict[str, object]:
-        """The record as a dict for `json`."""
+        """Return the record as a dict that `json.dumps` accepts."""
         return plain(self)
 
 

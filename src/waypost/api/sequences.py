@@ -58,7 +58,7 @@ class SequenceReset(Record, frozen=True):
     next: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """The record of a complete reset as a dict for `json`."""
+        """Return the record of a complete reset as a dict that `json.dumps` accepts."""
         values = super().to_dict()
         del values["next"]
         return values

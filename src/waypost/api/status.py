@@ -123,7 +123,10 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` contains the result, or `error` the problem."""
+    """Progress of a verification, in pages.
+
+    At the end, `report` contains the result, or `error` describes the problem.
+    """
 
     running: bool
     done: int = 0

@@ -92,7 +92,7 @@ class AuditEntry(Record, frozen=True, kw_only=True, rename={"origin": "from"}):
 
 
 class AuditPage(Record, frozen=True):
-    """Entries of the audit trail, the oldest first. `oldest` is the number of the oldest entry that is kept."""
+    """Entries of the audit trail, the oldest first. `oldest` is the number of the oldest entry that still exists."""
 
     entries: tuple[AuditEntry, ...]
     oldest: int

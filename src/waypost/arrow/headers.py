@@ -155,7 +155,7 @@ def why_refused(packet: bytes) -> DecodeError | None:
     try:
         base, _ = base_header.BaseHeader.decode(packet, 0)
         if base.is_internal:
-            reason = "IN is set: this is a packet between queue managers, not a user message"
+            reason = "the flag IN is set: this is a packet between queue managers, not a user message"
             return DecodeError(base_header.SECTION, "Flags", 2, reason)
         UserMessage.decode(packet)
     except DecodeError as error:

@@ -31,7 +31,7 @@ _SOME_PAIRS: Final = re.compile(r"(?:\b(?:0x)?[0-9a-fA-F]{2}\b[\s,:-]*){2}")
 _RULER: Final = bytes(range(16))
 _DECORATION: Final = re.compile(r"0[xX]|\\x|[\s,;:{}\"'-]|^b(?=['\"])")
 _TEXT_BYTES: Final = frozenset((9, 10, 13, *range(32, 127), *range(128, 256)))
-_HINT: Final = "use pairs of digits, or the output of xxd, hexdump -C or Wireshark; # starts a comment."
+_HINT: Final = "use pairs of hexadecimal digits, or the output of xxd, hexdump -C or Wireshark; # starts a comment."
 
 
 def is_text(head: bytes) -> bool:

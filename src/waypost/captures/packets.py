@@ -115,7 +115,7 @@ class Cutter:
         """`size` bytes are missing; the next bytes come after them."""
         yield from self.finish()
         yield Gap(self._origin, time, size, reason)
-        self._lost = "the bytes follow a gap, and no packet starts in them"
+        self._lost = "the bytes follow a gap, and no packet starts in these bytes"
 
     def late(self, time: int | None, size: int) -> Iterator[Finding]:
         """`size` bytes arrived that belong before the first byte of the stream."""

@@ -68,15 +68,18 @@ def release(
     *,
     forget: Annotated[
         bool,
-        typer.Option("--forget", help="Also delete the claim. Use this option only if its reader will not come back."),
+        typer.Option(
+            "--forget",
+            help="Also delete the claim. Use this option only if the reader of the claim will not come back.",
+        ),
     ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Release the messages of a claim, so that other readers can receive them.
 
-    If a reader is processing the claimed messages, the reader stops. Restart the reader to continue. Messages that the
-    reader processed before the release are then processed again.
+    If a reader is processing the claimed messages, its next request is refused, and the reader stops. Restart the
+    reader to continue. Messages that the reader processed before the release are processed again after the restart.
 
     A claim without messages is kept, because its reader may come back. At most 10,000 claims are kept. If the reader
     will not come back, delete the claim with --forget. The option --forget is refused while a reader uses the claim.

@@ -89,7 +89,10 @@ _USAGE: Final = (
 )
 _GIVEN: Final = "--help lists the valid values."
 _NAMES: Final = "use a queue name such as orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
-_SDDL: Final = "write a security descriptor with the rights of queues, such as 'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)'."
+_SDDL: Final = (
+    "write a security descriptor in SDDL that uses the access rights of queues, such as "
+    "'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)'."
+)
 
 Hint: TypeAlias = tuple[type[WaypostError], str]
 Hints: TypeAlias = tuple[Hint, ...]
@@ -100,7 +103,8 @@ _HINTS: Final[Hints] = (
     (CannotConnect, "start a daemon with `waypost serve`, or specify another address with --url or WAYPOST_URL."),
     (
         ConnectionLost,
-        "`waypost status` shows whether the daemon is running. Check the queue before you repeat the command.",
+        "`waypost status` shows whether the daemon is running. Before you repeat the command, check whether it has "
+        "taken effect.",
     ),
     (ServiceNotAvailable, "wait until the queue manager has started, or restart it."),
     (QueueNotFound, "`waypost queue list` shows the queues. `waypost queue create` creates a queue."),
@@ -124,8 +128,8 @@ _HINTS: Final[Hints] = (
     ),
     (
         TransactionUsage,
-        "use --transactional for transactional queues only. Reading from another computer does not support "
-        "transactions.",
+        "use --transactional to send to a transactional queue, and omit this option for any other queue. Reading from "
+        "another computer does not support transactions.",
     ),
     (LimitReached, "close or delete objects that you no longer need, or wait until they expire."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),

@@ -169,7 +169,9 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     with beta.running() as there:
         there.create_queue("orders")
         there.create_queue("ledger", transactional=True)
-        tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. It stops now.")
+        tell(
+            f"{beta.name} is up and has two queues: orders, and the transactional queue ledger. Now {beta.name} stops."
+        )
     here = stack.enter_context(alpha.running())
     acks = here.create_queue("acks")
     asked = MessageProperties(acknowledge="full-receive", admin_queue=alpha.queue("acks"), journal=True)
@@ -186,7 +188,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     answer = acks.peek(WAIT)
     tell(f"   {alpha.name} gets an acknowledgment: {answer.class_meaning}.")
     tell("")
-    tell("2. A transaction: two messages that belong together, and one that is rolled back.")
+    tell("2. Two transactions: the first sends two messages and commits, the second sends one message and aborts.")
     ledger = here.queue(beta.queue("ledger"))
     with here.transaction() as transaction:
         ledger.send_record("debit 100", asked, transaction)
@@ -199,13 +201,13 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     assert arrived.info().message_count == 0
     tell(f"   {beta.name} receives {texts[0]!r} and {texts[1]!r}, exactly once and in order, and nothing else.")
     tell("")
-    tell(f"3. A message for {NOWHERE}, which does not exist, with two seconds to arrive.")
+    tell(f"3. A message for {NOWHERE}, where no queue manager runs. The message must arrive within two seconds.")
     nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
     doomed = replace(asked, time_to_reach_queue=2, dead_letter=True)
     lost = here.queue(nowhere).send_record("anybody there?", doomed)
     dead = here.queue("system$;deadletter").peek(WAIT)
     assert dead.id == lost.id
-    tell(f"   It is a dead-letter message now, in system$;deadletter of {alpha.name}: {dead.class_meaning}.")
+    tell(f"   The message is now a dead-letter message in system$;deadletter of {alpha.name}: {dead.class_meaning}.")
     tell("")
     # Three messages were delivered, and one was not.
     return Stage(here, there, alpha.queue, beta.queue, delivered=3, answered=4)

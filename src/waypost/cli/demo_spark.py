@@ -51,10 +51,8 @@ def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage,
     here, there = stage.here.name, stage.there.name
     tell(f"4. A Spark report on all messages that {here} has sent.")
     _send(stage)
-    tell(
-        f"   Now there is more traffic: {SENT} orders, of which {there} has received {TAKEN}, and a message to a queue"
-    )
-    tell(f"   that does not exist there. No error was reported: {there} does not report its queues to unknown hosts.")
+    tell(f"   {here} has sent more messages: {SENT} orders, of which {there} has received {TAKEN}, and a message to")
+    tell(f"   a queue that {there} does not have. By default, {there} does not report this error to senders.")
     tell("   Spark starts, which takes 10 to 15 seconds, and reads the queues...")
     report = _audited(context, stage)
     for line in _lines(report):
@@ -108,7 +106,7 @@ def _await(queue: "Queue", count: int) -> None:
     deadline = time.monotonic() + WAIT
     while queue.info().message_count < count:
         if time.monotonic() > deadline:
-            raise Timeout(f"{queue.name} did not get its {count} messages within {WAIT:.0f} seconds")
+            raise Timeout(f"{queue.name} did not receive {count} messages within {WAIT:.0f} seconds")
         time.sleep(0.1)
 
 
@@ -130,7 +128,7 @@ def _lines(report: "Report") -> list[str]:
     figures = {figure.name: figure.value for figure in report.figures}
     return [
         report.summary,
-        f"{figures['Received']} were received, and {figures['In their queue']} wait in their queue.",
+        f"{figures['Received']} messages were received, and {figures['In their queue']} wait in their queue.",
         *(f"Refused, {row['dest_queue']}: {row['reason']}." for row in _rows(report, "refusals")),
         *(f"Lost message for {row['dest_queue']}: no acknowledgment arrived." for row in _rows(report, "lost")),
     ]

@@ -38,8 +38,8 @@ Grace = Annotated[
         metavar="DAYS",
         min=0,
         max=MAX_DAYS,
-        help="Number of days for which the old exchange key still decrypts messages. With 0, all earlier exchange "
-        "keys become invalid at once.",
+        help="Number of days for which messages that are encrypted with the old exchange key are still accepted. With "
+        "0, all earlier exchange keys become invalid at once.",
     ),
 ]
 Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address of a host, or a GUID.")]
@@ -171,8 +171,8 @@ def trust(
     kind: Annotated[
         Literal["exchange", "signing"],
         typer.Option(
-            help="Kind of the keys in the file. Exchange keys encrypt messages to that host. Signing keys verify "
-            "packets that the queue manager of that host has signed (sender type 2)."
+            help="Kind of the keys in the file. Exchange keys are used to encrypt messages to that host. Signing keys "
+            "are used to verify packets that the queue manager of that host has signed (sender type 2)."
         ),
     ] = "exchange",
     listed: Annotated[bool, typer.Option("--list", help="List the pinned keys.")] = False,

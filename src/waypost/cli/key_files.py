@@ -19,7 +19,9 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Failure(f"Cannot read {path}: {error.strerror or error}.", "check its name and permissions.") from None
+        raise Failure(
+            f"Cannot read {path}: {error.strerror or error}.", "check the name and permissions of the file."
+        ) from None
 
 
 def write_file(path: Path, data: bytes) -> None:

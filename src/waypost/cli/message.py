@@ -235,5 +235,6 @@ def _opened(file: str, standard: TextIO, done: str) -> Iterator[str | BinaryIO]:
         yield standard.buffer if file == "-" else file
     except OSError as error:
         raise Failure(
-            f"{file} was not {done}: {error.strerror or error}.", "check its name, its permissions and the disk."
+            f"{file} was not {done}: {error.strerror or error}.",
+            "check the name and permissions of the file, and the disk.",
         ) from None

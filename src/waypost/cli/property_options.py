@@ -86,5 +86,5 @@ def _kilobytes(text: str) -> int | None:
     if text.lower() == "none":
         return None
     if not text.isdecimal():
-        raise typer.BadParameter(f"{text!r} is neither a number of kilobytes nor the word none")
+        raise typer.BadParameter(f"{text!r} is neither a number of kilobytes nor 'none'")
     return int(text)

@@ -38,7 +38,7 @@ def ready_text(facts: Mapping[str, str], http: Http, program: str, link: str = "
     elif http.access == "open" and not http.token:
         page = f"Open {url} in a browser, and try {place}:\n\n"
     else:
-        page = f"Run `{waypost} open` for a link to open in a browser, and try {place}:\n\n"
+        page = f"Run `{waypost} open` to get a link to the status page, and try {place}:\n\n"
     return (
         f"{ready}{page}"
         f"  {'; '.join(f'{waypost} {each}' for each in words)}\n"

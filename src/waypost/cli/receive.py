@@ -54,8 +54,8 @@ def receive(
 
     The command waits for a message. If no message arrives within --timeout seconds, the exit code is 4. Bodies are
     written to standard output, as text if possible, otherwise as hexadecimal digits. Properties are written to standard
-    error. --json writes an array of message objects. With --follow, --json writes one object per line as soon as the
-    message arrives.
+    error. --json writes an array of message objects. With --follow, --json writes each message as one line, as soon as
+    the message arrives.
 
     \b
     waypost receive orders --timeout 5

@@ -144,7 +144,7 @@ def read_file(name: str) -> bytes:
     except (OSError, ValueError) as error:
         raise Failure(
             f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.",
-            "check its name and its permissions.",
+            "check the name and permissions of the file.",
         ) from None
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GUID: Final = re.compile(rf"\{{?{GUID_PATTERN}\}}?")
 
 app = typer.Typer(
-    help="Show and reset transactional sequences, and admit addresses that send acknowledgments.",
+    help="Show and reset transactional sequences, and accept acknowledgments from additional addresses.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -129,7 +129,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Restart transactional sequences. Some messages may arrive twice. A warning lists these messages.
+    """Restart transactional sequences. A warning describes the messages that may arrive twice.
 
     For an outgoing queue, the unacknowledged messages get new numbers in a new sequence. For incoming sequences, the
     command deletes the record of accepted messages. The queue manager then accepts the next message from the sender,
@@ -185,8 +185,8 @@ def admit(
     """Accept acknowledgments that a queue manager sends from this address. The address stays admitted after a restart.
 
     The daemon stores acknowledgments from an unknown address, but does not apply them. `waypost doctor` lists the
-    unknown addresses. Admit an address only if you know that it belongs to the queue manager, because an acknowledgment
-    deletes a message from the outgoing queue.
+    unknown addresses. A forged acknowledgment deletes messages from the outgoing queue, even if they did not arrive.
+    Therefore, admit an address only if you know that it belongs to the queue manager.
 
     \b
     waypost sequence admit 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7

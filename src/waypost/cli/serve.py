@@ -30,14 +30,16 @@ def serve(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="IP address on which to listen for messages (default: all addresses). If http.bind is not set, a "
-            "loopback address also applies to HTTP.",
+            help="IP address on which to listen for messages (default: all addresses). If this address is a loopback "
+            "address and http.bind is not set, the HTTP API also listens on this address.",
         ),
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
     ping_port: Annotated[int | None, typer.Option(metavar="3527", help="UDP port for MSMQ pings.")] = None,
     rpc_port: Annotated[int | None, typer.Option(metavar="2103", help="TCP port for remote readers.")] = None,
-    qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help="TCP port for older remote readers.")] = None,
+    qm2qm_port: Annotated[
+        int | None, typer.Option(metavar="2105", help="TCP port for remote readers that use the older interface qm2qm.")
+    ] = None,
     http_port: Annotated[int | None, typer.Option(metavar=str(HTTP_PORT), help="TCP port for HTTP.")] = None,
     epm: Annotated[
         bool | None,

@@ -112,11 +112,12 @@ def restore(
 ) -> None:
     """Create a data folder from a backup. The folder must be new or empty.
 
-    You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
-    messages. With the same identity, the queue manager begins new outgoing sequences at its first start, and sends the
-    waiting messages. New messages get ids far above the ids in the backup. The queue manager does not know which
-    messages were received or sent since the backup. With a new identity, the messages in outgoing queues are not sent.
-    These messages go to the dead-letter queues of the new queue manager.
+    You must choose the identity of the restored queue manager. If two queue managers run with the same identity, they
+    lose and duplicate each other's messages. With the same identity, the queue manager begins new outgoing sequences at
+    its first start, and sends the waiting messages. New messages get ids far above the ids in the backup. The queue
+    manager does not know which messages were received or sent since the backup, so such messages may be received or
+    sent again. With a new identity, the messages in outgoing queues are not sent. These messages go to the dead-letter
+    queues of the new queue manager.
 
     Before the command restores anything, it checks the whole backup.
 
@@ -148,8 +149,8 @@ def restore(
     typer.echo(printable(f"{data} contains the queue manager {info.guid}, as of {info.time}."), err=True)
     if info.set_aside or info.dropped:
         sentence = (
-            f"Messages of outgoing queues that are now in the dead-letter queues: {info.set_aside}. Delivered messages "
-            f"and acknowledgments that were discarded: {info.dropped}."
+            f"Messages moved from outgoing queues to the dead-letter queues: {info.set_aside}. Delivered messages and "
+            f"acknowledgments discarded: {info.dropped}."
         )
         typer.echo(sentence, err=True)
     if info.damaged:

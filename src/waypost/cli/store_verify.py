@@ -35,7 +35,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Verify the store: the pages of the file, the checksum of every record, and the counts.
+    """Verify the store: the pages of the file, the checksum of every record, and the counts of records.
 
     The queue manager keeps running, and the command changes nothing. The exit code is 1 if the store is damaged. The
     report shows the table, queue and message of each damaged record.
@@ -127,11 +127,11 @@ def salvage(
     if report.has_keys:
         _say(
             f"note: the key folder {data / 'keys'} is not copied. Without it, the new queue manager cannot decrypt "
-            f"messages for the old keys. Copy the key folder with `cp -a {data / 'keys'} {new}`."
+            f"messages that are encrypted with the old keys. Copy the key folder with `cp -a {data / 'keys'} {new}`."
         )
     if report.has_lost_users:
         _say(
-            "note: users may be lost, so the daemon does not start in the new folder before `waypost store "
+            "note: users may be lost, so the daemon does not start in the new folder until you run `waypost store "
             f"forget-users {new}`."
         )
     _say(
@@ -184,9 +184,11 @@ def _show_salvage(out: Output, report: "SalvageReport") -> None:
                 out.write(f"  and {count - _SHOWN} more\n")
     out.write("\n")
     if report.format == 1:
-        out.write("The folder has format 1, without checksums: every readable record was recovered.\n")
+        out.write("The folder has format 1, which has no checksums: every record that can be decoded was recovered.\n")
     if not report.knows_free_pages:
-        out.write("The list of free pages is lost: messages that were already received may reappear.\n")
+        out.write(
+            "The list of free pages is lost, so messages that were already received may return to their queues.\n"
+        )
     if not report.same_identity:
         out.write("The record of the queue manager is lost: the new folder gets a new GUID at its first start.\n")
     out.write(f"Messages recovered: {report.brought_back}. Missing: {report.missing}.\n")

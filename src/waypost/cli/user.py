@@ -272,7 +272,7 @@ def _show(user: "UserInfo", *, as_json: bool) -> None:
 
 def _role(text: str) -> "RoleName":
     if text not in _ROLES:
-        raise WrongUsage(f"Unknown role {text!r}.", "use none, read, operate or admin.")
+        raise WrongUsage(f"Unknown role {text!r}.", "the role must be none, read, operate or admin.")
     return cast("RoleName", text)
 
 

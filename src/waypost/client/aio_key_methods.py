@@ -50,7 +50,9 @@ class KeyMethods:
         kind: KeyKind = "exchange",
         format: KeyFormat = "mqdspublickeys",  # noqa: A002, the name of the field
     ) -> bytes:
-        """Return the current public key in this format. `trust_keys` of another queue manager accepts these bytes."""
+        """Return the current public key of this `kind`, in this `format`. `trust_keys` of another queue manager accepts
+        these bytes.
+        """
         return (await self._transport.call(ExportKeys(kind=kind, format=format))).data
 
     async def import_key(
@@ -58,14 +60,16 @@ class KeyMethods:
     ) -> Keys:
         """Import a private RSA key in PEM as the current key.
 
-        The previous exchange key still decrypts messages for `grace` days. Signing keys do not decrypt messages.
+        For `grace` days, messages that are encrypted for the previous exchange key are still accepted. Messages are
+        never encrypted for signing keys.
         """
         return await self._transport.call(ImportKey(data=data, kind=kind, password=password, grace=grace))
 
     async def rotate_keys(self, kind: KeyKind | None = None, *, grace: int = GRACE_DAYS) -> Keys:
         """Create new keys of one kind, or of both kinds.
 
-        The previous exchange key still decrypts messages for `grace` days. Signing keys do not decrypt messages.
+        For `grace` days, messages that are encrypted for the previous exchange key are still accepted. Messages are
+        never encrypted for signing keys.
         """
         return await self._transport.call(RotateKeys(kind=UNSET if kind is None else kind, grace=grace))
 
@@ -114,6 +118,6 @@ class KeyMethods:
     async def remove_certificate(self, digest: str) -> None:
         """Remove a certificate and its key.
 
-        From now on, the queue manager refuses messages that are signed with this certificate.
+        After the removal, the queue manager refuses messages that are signed with this certificate.
         """
         await self._transport.call(RemoveCertificate(digest=digest))

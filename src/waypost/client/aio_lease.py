@@ -75,9 +75,9 @@ class Lease:
     async def acknowledge(self) -> None:
         """Remove the messages, and return when the removal is on disk.
 
-        Raises TransactionSequence if the lease has expired. Other readers can then receive the messages. After
-        ConnectionLost or OutcomeUnknown, it is unknown whether the messages were removed. After StoreFull, the lease
-        may still be open (`is_open`).
+        Raises TransactionSequence if the lease has expired. After a lease has expired, other readers can receive the
+        messages. After ConnectionLost or OutcomeUnknown, it is unknown whether the messages were removed. After
+        StoreFull, the lease may still be open (`is_open`).
         """
         self._check()
         try:

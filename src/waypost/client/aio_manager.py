@@ -246,7 +246,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return await self._transport.call(Explain.of(subject))
 
     async def identity(self) -> IdentityInfo:
-        """Return the identity of the queue manager and of the caller: name, SID and role."""
+        """Return the identity of the queue manager, and the name, SID and role of the caller."""
         return await self._transport.call(ShowIdentity())
 
     async def status(self, *, turns_s: float = 60.0) -> StatusInfo:
@@ -339,8 +339,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise, the
         queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
         destination, `source` is the GUID of the sending queue manager, `address` is the IP address of that queue
-        manager, and `older_than` is the number of seconds since the last message. The next message of each of these
-        sources is accepted, even if earlier messages are missing.
+        manager, and `older_than` is the minimum number of seconds since the last message. After the reset, the next
+        message of each of these sequences is accepted, even if earlier messages are missing.
 
         With `trial`, the call is a dry run: the call changes nothing, and its result shows the effect of a reset.
         """
@@ -364,7 +364,9 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return found
 
     async def forget_damaged_messages(self) -> int:
-        """Delete the records of damaged messages. Returns the number of messages."""
+        """Delete the records of damaged messages, and the damaged frames of committed stages. Returns the number of
+        deleted records and frames.
+        """
         return (await self._transport.call(ForgetDamaged())).forgotten
 
     async def browser_link(self) -> str:

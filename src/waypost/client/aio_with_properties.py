@@ -40,13 +40,15 @@ class QueueSender(ABC):
     async def send_record(
         self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties in a record. `send` builds the record from its arguments."""
+        """Send one message with the properties in a `MessageProperties` record. `send` builds this record from its
+        arguments.
+        """
 
     @abstractmethod
     async def send_records(
         self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Send several bodies with the properties in a record, like `send_many`."""
+        """Send several bodies, like `send_many`, with the properties in a `MessageProperties` record."""
 
     @with_table(MESSAGE_ROWS)
     async def send(
@@ -192,7 +194,9 @@ class ManagerSender(ABC):
     async def send_record(
         self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties in a record. `send` builds the record from its arguments."""
+        """Send one message with the properties in a `MessageProperties` record. `send` builds this record from its
+        arguments.
+        """
 
     @abstractmethod
     async def send_records(
@@ -202,7 +206,7 @@ class ManagerSender(ABC):
         properties: MessageProperties,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send several bodies with the properties in a record, like `send_many`."""
+        """Send several bodies, like `send_many`, with the properties in a `MessageProperties` record."""
 
     async def send(
         self,
@@ -336,7 +340,9 @@ class QueueSetter(ABC):
 
     @abstractmethod
     async def set_record(self, properties: QueueProperties) -> None:
-        """Change the properties in a record. `set` builds the record from its arguments."""
+        """Change the queue properties that a `QueueProperties` record contains. `set` builds this record from its
+        arguments.
+        """
 
     @with_table(QUEUE_ROWS)
     async def set(
@@ -376,7 +382,9 @@ class QueueCreator(ABC):
     async def create_queue_record(
         self, name: Name, properties: QueueProperties, *, transactional: bool = False
     ) -> "Queue":
-        """Create a queue with the properties in a record. `create_queue` builds the record from its arguments."""
+        """Create a queue with the properties in a `QueueProperties` record. `create_queue` builds this record from its
+        arguments.
+        """
 
     @with_table(QUEUE_ROWS)
     async def create_queue(

@@ -159,5 +159,5 @@ def _claims(node: Node, now: Now) -> Check:
         "messages stay claimed after the end of their lease, because queries committed only a part of a batch: "
         f"{shown}{more}",
         "start the query again with its checkpoint (`waypost claim list` shows the query), or release the messages "
-        "with `waypost claim release QUEUE CLAIM`; some released messages are then processed twice",
+        "with `waypost claim release QUEUE CLAIM`; if you release the messages, some of them are processed twice",
     )

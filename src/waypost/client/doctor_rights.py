@@ -35,8 +35,8 @@ def _open_queues(node: Node, queues: list[Queue]) -> Check:
         "open queues",
         False,
         f"everyone may receive from {_named(found)}",
-        "grant the rights to the users who need the queue with `waypost queue acl NAME --grant USER:send,receive`, and "
-        "then run `waypost queue acl NAME --revoke everyone`",
+        "run `waypost queue acl NAME --grant USER:send,receive` for each user who needs the queue, and then run "
+        "`waypost queue acl NAME --revoke everyone`",
     )
 
 
@@ -44,7 +44,7 @@ def _authenticated(node: Node, queues: list[Queue]) -> Check:
     signed = [queue for queue in queues if queue.attributes.authentication]
     found = [queue for queue in signed if node.access.may_as(UNNAMED, queue, QueueAccess.MQSEC_WRITE_MESSAGE)]
     if not found:
-        return Check("authenticated queues", True, "no queue for signed messages lets everyone send")
+        return Check("authenticated queues", True, "no queue that accepts only signed messages lets everyone send")
     return Check(
         "authenticated queues",
         False,

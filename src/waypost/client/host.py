@@ -73,9 +73,10 @@ class Host(ManagerSender):
     express message.
 
     The acknowledgment means that the host is now responsible for the message, but not that the message reached its
-    queue. With `acknowledge`, the host reports the arrival to the `admin_queue`, but not every host sends these
-    reports. The arguments are the same as for `Queue.send`. Queue names refer to queues on the host. `transaction`,
-    `journal` and `dead_letter` are refused, because these arguments require a local queue manager.
+    queue. `acknowledge` requests reports about the arrival of the message, which the host sends to the `admin_queue`.
+    Not every host sends these reports. The arguments are the same as for `Queue.send`. Queue names refer to queues on
+    the host. `transaction`, `journal` and `dead_letter` are refused, because these arguments require a local queue
+    manager.
 
     `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together. If
     `send` or `send_many` fails, it raises a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged.
@@ -130,7 +131,7 @@ class Host(ManagerSender):
 
         If the connection is lost, a cursor and `browse` lose their position and raise SessionLost. The next use of the
         cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
-        messages for remote readers. After a failed `purge` or `move`, `is_outcome_unknown` of the HostError says
+        messages for remote readers. After a failed `purge` or `move`, `is_outcome_unknown` of the HostError shows
         whether the host may have completed the operation.
         """
         return self._queue(self._transport.named(name), exclusive=exclusive)
@@ -150,7 +151,7 @@ class Host(ManagerSender):
         return self._destination(queue).send_records(bodies, properties, transaction)
 
     def close(self) -> None:
-        """Close the connections. Sends without an acknowledgment raise SessionLost, and waiting reads raise
+        """Close the connections. Sends that wait for an acknowledgment raise SessionLost, and waiting reads raise
         OperationCancelled. A second call does nothing.
         """
         self._transport.close()

@@ -312,7 +312,7 @@ class Message(ShownProperties):
         return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the message object of the command line and HTTP, as a dict for `json`.
+        """Return the message object of the command line and HTTP, as a dict that `json.dumps` accepts.
 
         The dict contains `admin_queues` and `response_queues` if the message has several such queues, and `copies`
         after a send to several queues.

@@ -168,14 +168,15 @@ class Queue(QueueSender, QueueSetter):
     ) -> Message:
         """Receive the first message, and return the message when its removal is on disk.
 
-        The call waits for a message for `timeout` seconds (default: no limit), then raises Timeout. With 0, the call
-        does not wait. In a transaction, the message is only locked. A commit removes the message. An abort returns the
-        message to the queue with a higher `abort_count`.
+        The call waits up to `timeout` seconds for a message (default: no limit), and then raises Timeout. With 0, the
+        call does not wait. In a transaction, the message is only locked. A commit removes the message. An abort returns
+        the message to the queue with a higher `abort_count`.
 
-        `lookup_id` selects a message. With `seek="next"` or "previous", the call selects the message after or before
-        that message. `seek="first"` and "last" do not require a `lookup_id`. A call with `lookup_id` or `seek` does not
-        wait. Such a call raises MessageNotFound if the message is not in the queue or is locked by a transaction. If
-        the message is gone, but a cursor of the queue is still at its position, the call raises MessageAlreadyReceived.
+        `lookup_id` selects a message. With `seek="next"` or `seek="previous"`, the call selects the message after or
+        before the message with this `lookup_id`. `seek="first"` and `seek="last"` do not require a `lookup_id`. A call
+        with `lookup_id` or `seek` does not wait. Such a call raises MessageNotFound if the message is not in the queue
+        or is locked by a transaction. If the message is gone, but a cursor of the queue is still at its position, the
+        call raises MessageAlreadyReceived.
 
         Outside a transaction, a message is received at most once. If the call is interrupted or cancelled, or the
         process ends, while the removal is being written to disk, the message is lost. To prevent this loss, receive in
@@ -220,7 +221,7 @@ class Queue(QueueSender, QueueSetter):
     ) -> Message:  # fmt: skip
         """Return the first message. The message stays in the queue. The arguments are the same as for `receive`.
 
-        Messages that are locked by a transaction are skipped. The `lookup_id` of such a message raises
+        Messages that are locked by a transaction are skipped. A peek with the `lookup_id` of such a message raises
         TransactionUsage.
         """
         number, word = sought(lookup_id, seek)
@@ -270,9 +271,9 @@ class Queue(QueueSender, QueueSetter):
             for message in orders.events():
                 print(message.label)
 
-        The iterator ends when no message has arrived for `timeout` seconds (default: never). The first message is the
-        first one that arrives after this call. `since="start"` starts with the first message in the queue.
-        `since=message`, or its `lookup_id`, starts after this message. If a program saves the last message and
+        The iterator ends when no message has arrived for `timeout` seconds (default: never). By default, the iterator
+        starts with the first message that arrives after this call. `since="start"` starts with the first message in the
+        queue. `since=message`, or its `lookup_id`, starts after this message. If a program saves the last message and
         continues after that message, the program sees every message that is still in the queue. Messages of a
         transaction appear when the transaction commits. The HTTP API has the same event stream. To receive messages,
         use `follow`.

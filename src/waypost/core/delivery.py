@@ -238,7 +238,7 @@ class Delivery:
             self._gate.refused(name, message, str(error))
             return
         if status is not EnqueueStatus.ACCEPTED:
-            self._gate.refused(name, message, f"the message does not fit ({status.name.lower()})")
+            self._gate.refused(name, message, f"the queue does not accept the acknowledgment ({status.name.lower()})")
 
     def _journal(self, message: Message, message_class: MessageClass, now: Now) -> None:
         if asks_in_vain(message):

@@ -126,7 +126,10 @@ class ExternalTransactions:
         Raises TransactionEnlistFailed before recovery is over, and TransactionSequence if it is active already.
         """
         if self.recovery is not Recovery.RECOVERED:
-            raise TransactionEnlistFailed(f"the queue manager cannot join the transaction {guid_text(identifier)} yet")
+            raise TransactionEnlistFailed(
+                f"the queue manager cannot join the transaction {guid_text(identifier)} before it has recovered its "
+                "in-doubt transactions"
+            )
         self._transactions.create_transaction(identifier).single_phase = False
         self.messages.append(EnlistTransaction(identifier))
 

@@ -77,7 +77,7 @@ class LastingTransactions:
         None of their queues is deleted: messages that went with one can never be committed.
         """
         runs = [run for identifier in identifiers for run in self.collection.pop(identifier) if run.spans]
-        assert not any(run.queue.is_deleted for run in runs), "a commit into a deleted queue"
+        assert not any(run.queue.is_deleted for run in runs), "a commit contains messages for a deleted queue"
         for run in runs:
             if isinstance(run.queue, OutgoingQueue):
                 messages = self._positions.find_all(run.queue, run.lookup_ids())

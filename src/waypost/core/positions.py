@@ -225,7 +225,7 @@ class PositionList:
 
     def show_to_peeks(self, lookup_id: int) -> None:
         """Let peeks see a Locked position, for as long as it is Locked."""
-        assert self._states.get(lookup_id) is PositionState.LOCKED, f"{lookup_id:#x} is shown, but not Locked"
+        assert self._states.get(lookup_id) is PositionState.LOCKED, f"{lookup_id:#x} is visible, but not Locked"
         insort(self._shown, lookup_id)
 
     def is_shown(self, lookup_id: int) -> bool:
@@ -507,7 +507,7 @@ class _Band:
         else:
             found = [number for number in sequential_ids if number in self and number not in self.late]
         self.late.update(found)
-        assert len(self.late) <= self.count, "more positions are late than exist"
+        assert len(self.late) <= self.count, "more positions have expired than exist"
         return found
 
     def occupy(self, sequential_id: int) -> None:

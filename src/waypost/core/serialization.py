@@ -134,7 +134,7 @@ def protected_packets(
 
 
 def _around(packet: UserMessage, signature: bytes) -> tuple[bytes, ...]:
-    """What is before the ordinal, before the signature of the SecurityHeader, before the body, and after it."""
+    """The parts before the ordinal, before the signature of the SecurityHeader, before the body, and after it."""
     body, parts = packet.properties.message_body, packet.encode_parts()
     at = next(number for number, part in enumerate(parts) if part is body)
     head, end = b"".join(parts[:at]), b"".join(parts[at + 1 :])

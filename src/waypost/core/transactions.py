@@ -240,7 +240,7 @@ class Transactions:
 
     def _keep(self, transaction: Transaction) -> None:
         """MS-MQDMPR 3.1.1.14: keep an external transaction and its messages over the end of the process."""
-        assert transaction.is_prepared, f"{guid_text(transaction.identifier)} is kept before it is prepared"
+        assert transaction.is_prepared, f"cannot store {guid_text(transaction.identifier)} before it is prepared"
         messages = self._positions.messages
         for operation in transaction.operations.values():
             if operation.is_send:
@@ -278,7 +278,7 @@ class Transactions:
             write = positions.messages.update if is_kept else positions.messages.hold
             for message in messages:
                 write(queue.number, message)
-        assert lookup_ids[0] > queue.last_committed, f"{lookup_ids[0]:#x} overtakes the committed messages of {queue}"
+        assert lookup_ids[0] > queue.last_committed, f"{lookup_ids[0]:#x} precedes committed messages of {queue}"
         queue.last_committed = lookup_ids[-1]
         return lookup_ids
 

@@ -100,7 +100,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Local IP address for connections from and to other queue managers. Empty: all addresses of "
-            "the computer. Other queue managers can then connect to this queue manager."
+            "the computer, including the addresses that other computers can reach."
         ),
     ] = ""
     port: Annotated[Port, Meta(description="TCP port to listen on. The value 0 means any free port.")] = SESSION_PORT
@@ -114,8 +114,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ping: Annotated[
         bool,
         Meta(
-            description="Before the daemon opens a session with a host, ping the host to ask whether it accepts the "
-            "session. Also answer pings from other hosts."
+            description="Ping a host before opening a session, to ask whether the host accepts the session. Also "
+            "answer pings from other hosts."
         ),
     ] = _TRANSFER.ping
     window_size: Annotated[
@@ -171,8 +171,9 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     connect_timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Maximum time to connect, in seconds. TCP repeats its connection request after 1, 3, 7 and 15 "
-            "seconds. With a short time limit, the daemon notices sooner that a host is available again."
+            description="Maximum time to connect, in seconds. If a host does not answer, TCP repeats the connection "
+            "request only after 1, 3, 7 and 15 seconds. With a short time limit, the daemon begins a new connection "
+            "sooner, and therefore notices sooner that the host is available again."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
@@ -232,7 +233,12 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Maximum average number of new transactional sequences per second from one address."),
     ] = _TRANSFER.new_sequences_per_s
     send_insecure_nacks: Annotated[
-        bool, Meta(description="Send negative acknowledgments to unauthenticated senders.")
+        bool,
+        Meta(
+            description="Also send negative acknowledgments that reveal queues or rights to the sender: unknown queue, "
+            "access denied, bad signature, bad encryption, and unsupported cryptographic provider (MS-MQQB 3.1.7.15, "
+            "SendInsecureNacks)."
+        ),
     ] = _TRANSFER.send_insecure_nacks
     ack_hosts: Annotated[
         str | tuple[str, ...],
@@ -306,12 +312,12 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
     relays: Annotated[
         tuple[str, ...],
         Meta(
-            description="Queue managers that may forward acknowledgments from other hosts, as GUIDs or IP addresses. "
+            description="GUIDs or IP addresses of queue managers that may forward acknowledgments from other hosts. "
             "The next hop of a route may always forward acknowledgments, so you do not need to list it. If you change "
-            "a route, add the old next hop to this list. You can remove it when all messages that took the old route "
-            "have their final acknowledgments. If you list the GUID of a queue manager, the daemon accepts "
-            "acknowledgments from the following addresses of this queue manager: addresses to which the daemon has "
-            "connected, addresses in the route or the directory, and addresses that you have added with `waypost "
+            "a route, add the old next hop to this list. You can remove the old next hop when all messages that took "
+            "the old route have their final acknowledgments. If you list the GUID of a queue manager, the daemon "
+            "accepts acknowledgments from the following addresses of this queue manager: addresses to which the daemon "
+            "has connected, addresses in the route or the directory, and addresses that you have added with `waypost "
             "sequence admit`. Because a relay forwards messages from many senders, the daemon remembers 10 times as "
             "many messages from a relay to detect duplicates."
         ),
@@ -414,7 +420,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     allow_none_security_clients: Annotated[
         bool,
         Meta(
-            description="Accept calls without authentication to queues that the anonymous user may read "
+            description="Accept calls without authentication if the anonymous user may read the queue "
             "(NewRemoteReadServerAllowNoneSecurityClient of MSMQ)."
         ),
     ] = False

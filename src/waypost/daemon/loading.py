@@ -149,7 +149,7 @@ def _known(given: _Given) -> Key:
 
 def _unknown(path: str, where: str) -> ConfigError:
     if path in SECTIONS:
-        return ConfigError(f"{where}: {path} is a section.", f"write [{path}], and the keys of the section below it.")
+        return ConfigError(f"{where}: {path} is a section.", f"write the line [{path}], and the keys below this line.")
     _, dot, name = path.rpartition(".")
     if not dot:
         near = get_close_matches(path, [*SECTIONS, *_KEYS], 1, 0)

@@ -221,16 +221,20 @@ def _acknowledgments(service: Service) -> Check:
     assert network is not None
     turned_away = list(network.ack_judging.turned_away)[::-1]
     if not kept and not turned_away:
-        return Check("acknowledgments", True, "no acknowledgments from unknown addresses are kept")
+        return Check("acknowledgments", True, "no acknowledgments from unknown addresses are stored")
     sentences = []
     if kept:
-        count = "1 acknowledgment is" if len(kept) == 1 else f"{len(kept)} acknowledgments are"
+        count = (
+            "1 acknowledgment from an unknown address is"
+            if len(kept) == 1
+            else f"{len(kept)} acknowledgments from unknown addresses are"
+        )
         senders = list(dict.fromkeys(ack.bringer for ack in kept))
-        sentences.append(f"{count} kept, because they came from unknown addresses: {_bringers(senders)}")
+        sentences.append(f"{count} stored, but not applied: {_bringers(senders)}")
     if turned_away:
         sentences.append(
-            "acknowledgments were refused because too many are kept, so other messages of these hosts are delayed: "
-            f"{_bringers(turned_away)}"
+            "acknowledgments from unknown addresses were refused because too many are stored; the refusals delay other "
+            f"messages from these hosts: {_bringers(turned_away)}"
         )
     bringer = turned_away[0] if turned_away else next(iter(kept)).bringer
     command = f"waypost sequence admit {guid_text(bringer.guid)} {bringer.address}"
@@ -258,7 +262,10 @@ def check_sources(positions: PositionEvents) -> Check:
     if not full:
         return Check("sources", True, "no address uses its full share of the machine quota")
     told = ", ".join(f"{source} ({sources.bytes_of(source) >> 10} KB)" for source in full[-_SHOWN:])
-    sentence = f"messages from {told} use {sources.share:.0%} of the machine quota, so further messages are refused"
+    sentence = (
+        f"messages from {told} use {sources.share:.0%} of the machine quota, so further messages from the same address "
+        "are refused"
+    )
     return Check(
         "sources",
         False,
@@ -351,8 +358,8 @@ def _identifier(network: Network) -> Check:
         return Check("identifier", True, "no other queue manager with the same GUID was found")
     sentence = f"another queue manager with the same GUID is at {', '.join(network.twins)}"
     hint = (
-        "one of them is a copy: stop it, and restore its data folder from a backup of the other one with `waypost "
-        "store restore BACKUP DATA --new-identity`, or start it on an empty data folder"
+        "one of these queue managers is a copy: stop the copy, and start it again with another data folder, which is "
+        "either empty or restored from a backup of the original with `waypost store restore BACKUP DATA --new-identity`"
     )
     return Check("identifier", False, sentence, hint)
 

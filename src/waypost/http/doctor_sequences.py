@@ -56,7 +56,10 @@ def _many(node: Node) -> Iterator[Check]:
     addresses, is_whole = node.sequences.incoming.addresses(MAX_SEQUENCES_LOOKED_AT)
     single = {address: record.single for address, record in addresses.items() if record.single >= _MANY_SINGLE}
     for address in sorted(single, key=lambda each: -single[each])[:_SHOWN]:
-        sentence = f"{address} has sent only one message from each of {single[address]} sources; all sources are stored"
+        sentence = (
+            f"{address} has sent messages from {single[address]} sources, but only one message from each of these "
+            "sources; the store contains a record of each source"
+        )
         hint = f"if these sources do not exist, block the address and run `waypost sequence reset --address {address}`"
         yield Check("sources", False, sentence, hint)
     if not single and not is_whole:

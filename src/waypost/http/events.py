@@ -36,7 +36,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 async def _events(service: Service, asked: Events, request: Request) -> "_Stream":
-    """Follow a queue: send an event for each new message. `since` is the id of an earlier event, or `start`."""
+    """Follow a queue: the answer is a stream with an event for each new message.
+
+    `since` is the id of an earlier event, or `start`.
+    """
     if service.streams >= service.settings.max_streams:
         raise LimitReached(f"the limit of {service.streams} clients that follow queues is reached")
     with service.remote.explaining(asked.name):

@@ -79,8 +79,9 @@ _TRANSFER: Final = {
         "Final acknowledgments received. A final acknowledgment reports whether a transactional message was received."
     ),
     "transactional_acks_refused": (
-        "Refused acknowledgments. Either this queue manager never sent the acknowledged message, or the "
-        "acknowledgment did not come from the destination of the message."
+        "Refused acknowledgments. Either this queue manager never sent the acknowledged message, the acknowledgment "
+        "did not come from the destination of the message, or too many acknowledgments from unknown addresses are "
+        "stored."
     ),
     "transactional_acks_unmatched": (
         "Acknowledgments for messages that do not wait for an acknowledgment. Such acknowledgments are late, repeated "
@@ -98,7 +99,9 @@ _TRANSFER: Final = {
     "sequences_refused": (
         "Transactional messages that were temporarily refused because their sequence was not accepted."
     ),
-    "sequence_ends_forgotten": ("Deleted records of ended sequences that an address could still start again."),
+    "sequence_ends_forgotten": (
+        "Deleted records of ended sequences. Duplicates of messages in such a sequence would be accepted."
+    ),
     "messages_resent": "Messages sent again because no acknowledgment arrived.",
     "messages_forwarded": "Messages forwarded to another computer.",
     "messages_returned": "Messages of this computer that came back because of a wrong route.",
@@ -349,7 +352,7 @@ class _Live(Collector):
             yield _counter(f"waypost_rpc_{name}", text, getattr(counts, name))
         calls = CounterMetricFamily(
             "waypost_rpc_calls",
-            "Finished calls, counted separately for each combination of the labels `interface`, `method` and `result`.",
+            "Finished RPC calls, counted for each combination of the labels `interface`, `method` and `result`.",
             labels=("interface", "method", "result"),
         )
         for (interface, method, result), count in counts.calls.items():

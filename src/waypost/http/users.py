@@ -21,7 +21,7 @@ from waypost.security.callers import Role, anonymous
 
 
 class Login(Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of a user and its password."""
+    """The name and the password of a user."""
 
     name: str
     password: str

@@ -68,7 +68,7 @@ def _done(key: bytes, value: bytes) -> DoneRecord:
         commits = [CommitRecord(batch) for batch in batches.batches]
         return DoneRecord(query, None, batches.committed_time, NAMED_COMMIT_SECONDS, commits)
     query = keys.committing_query_of(key)
-    assert query is not None, "the range has only two kinds of keys"
+    assert query is not None, "the range contains a key of an unknown kind"
     old = CommitsRecord.decode(value)
     return DoneRecord(query, old.destination, old.committed_time, NAMED_COMMIT_SECONDS, old.commits)
 

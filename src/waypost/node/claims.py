@@ -236,8 +236,8 @@ class Claims:
         name = self._lost_runs.claim_of(query, run)
         if name is not None:
             raise ClaimTaken(
-                f"this run of the query {query} has lost its claim {name}: a later run of the query has taken the "
-                "claim, or the lease has expired; this run can no longer write"
+                f"this run of the query {query} has lost its claim {name}: a later run has taken the claim, the claim "
+                "was released, or its lease has expired; this run can no longer write"
             )
 
     def committed(self, query: str, batch: int, now: Now, *, is_whole: bool) -> None:
@@ -312,8 +312,8 @@ class Claims:
         if wanted.term and run != NULL_GUID and run != claim.run:
             if claim.run != NULL_GUID or self._lost_runs.claim_of(wanted.query, run) is not None:
                 raise ClaimTaken(
-                    f"another run of the query {wanted.query} reads the claim {wanted.claim}; stop this run, because "
-                    "only one run can use a checkpoint"
+                    f"another run of the query {wanted.query} reads the claim {wanted.claim}; stop that run first, "
+                    "because only one run can use a checkpoint"
                 )
         else:
             run = claim.run
@@ -457,7 +457,7 @@ class Claims:
 
     def _write(self, key: Key, claim: ClaimRecord) -> None:
         assert claim.settled <= claim.given, f"part {claim.settled} of {key} is processed, but was never handed out"
-        assert not claim.spans or claim.settled < claim.given, f"part {claim.given} of {key} is processed and held"
+        assert not claim.spans or claim.settled < claim.given, f"part {claim.given} of {key} is both processed and held"
         self._kernel.messages.batch.put(Table.BULK, keys.claim_key(*key), claim.encode())
 
     def _forget(self, key: Key) -> None:
@@ -524,6 +524,5 @@ def _of_another_query(name: str, query: str) -> WaypostError:
 
 def _unknown(name: str) -> WaypostError:
     return TransactionSequence(
-        f"this queue has no claim {name}: it does not exist, or it expired and its messages are in the queue again; "
-        "begin another claim"
+        f"this queue has no claim {name}: the claim was never begun, or it was deleted; begin another claim"
     )

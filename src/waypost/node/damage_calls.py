@@ -26,7 +26,7 @@ class DamageCalls:
             start = bytes.fromhex(operation.after)
         except ValueError:
             raise InvalidParameter(
-                f"`after` must be the `next` value of a page, not {excerpt(operation.after)}"
+                f"`after` must be the `next` value of an earlier page, not {excerpt(operation.after)}"
             ) from None
         if operation.with_bytes:
             # They are the bytes of messages, and no descriptor says any more who may read them.

@@ -127,7 +127,8 @@ class DamagedMessages:
         self._count(message)
         self._forget_durable()
         self._fresh[key] = message
-        kept = "kept" if is_kept else "missing" if damage.value is None else "discarded, because the limit is reached"
+        too_many = f"discarded, because the store already keeps the bytes of {MAX_DAMAGED_KEPT} damaged messages"
+        kept = "kept" if is_kept else "missing" if damage.value is None else too_many
         facts = {"queue": str(queue), "lookup_id": lookup_id, "reason": str(damage), "bytes": kept}
         self._notices.notice("message damaged", **facts, **({"message_id": identifier} if identifier else {}))
 

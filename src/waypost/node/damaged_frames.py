@@ -51,5 +51,5 @@ class DamagedFrames:
 
 def _name(key: bytes) -> str:
     frame = keys.frame_of(key)
-    assert frame is not None, "it is the key of a frame"
+    assert frame is not None, "the key is not the key of a frame"
     return f"frame {frame[1]} of the stage {guid_text(frame[0])}"

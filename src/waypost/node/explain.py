@@ -129,14 +129,14 @@ def _add_refusal(explanation: ExplanationDraft, node: Node, queue: Queue) -> Non
     times = f"{counted(last.count, 'request')} {'was' if last.count == 1 else 'were'} refused"
     if last.problem:
         explanation.sentences.append(
-            f"{times} because of a missing right, the signature or the encryption. The last one, at {at(last.wall)}, "
-            f"was a message from {last.who}: {last.problem}."
+            f"{times}: a right was missing, or a signature or the encryption was not accepted. The last one, at "
+            f"{at(last.wall)}, was a message from {last.who}: {last.problem}."
         )
         return
     explanation.sentences.append(
-        f"{times} because of a missing right, the signature or the encryption. The last one, at {at(last.wall)}, was "
-        f"from {last.who}, who does not have the right {last.right}. `waypost queue acl {name}` shows and changes the "
-        "rights."
+        f"{times}: a right was missing, or a signature or the encryption was not accepted. The last one, at "
+        f"{at(last.wall)}, was from {last.who}, who does not have the right {last.right}. `waypost queue acl {name}` "
+        "shows and changes the rights."
     )
 
 
@@ -192,8 +192,8 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
         )
     if message.sent_time > now.wall + _CLOCK_TOLERANCE:
         say(
-            f"The message was sent at {at(message.sent_time)}, which is in the future by the clock of this computer: "
-            "the clocks of the two computers differ, so the time limits of the message are wrong."
+            f"The message was sent at {at(message.sent_time)}, which is in the future according to the clock of this "
+            "computer: the clocks of the two computers differ, so the time limits of the message are wrong."
         )
     if isinstance(queue, OutgoingQueue):
         explanation.sentences.extend(waiting_sentences(node, message))
@@ -345,8 +345,8 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
     facts["committed_waiting"] = waiting = node.stages.delivery.bound_for(queue)
     if waiting:
         explanation.sentences.append(
-            f"{counted(waiting, 'message')} of committed batches wait for room in this queue, or in other queues of "
-            "their batches."
+            f"{counted(waiting, 'message')} of committed batches {'waits' if waiting == 1 else 'wait'} for room in "
+            "this queue, or in other queues of the same batches."
         )
     facts["damaged"] = damaged = node.damaged.count_of(queue)
     explanation.sentences.extend(_damaged_sentences(damaged))

@@ -94,9 +94,12 @@ def _add_handed_over(
     ]
     for entry in entries:
         if entry.way.is_transactional:
-            result = "the message was acknowledged in order. The destination reports only refusals"
+            result = (
+                "the destination acknowledged the message. The destination reports refusals, and reports other "
+                "outcomes only if the message requests this"
+            )
         else:
-            result = "the destination reports neither acceptance nor refusal"
+            result = "the destination reports acceptance or refusal only if the message requests this"
         sentences.append(
             f"Message {identifier} was sent to {entry.way.address} at {at(entry.time)}, for {entry.way.queue}; "
             f"{result}."

@@ -15,7 +15,7 @@ from waypost.wire.message_class import MessageClass
 
 # Number of acknowledgments to describe one by one.
 _SHOWN: Final = 4
-_OFFLINE: Final = Verdict(Decision.KEEP, "waits until this queue manager is on a network")
+_OFFLINE: Final = Verdict(Decision.KEEP, "must wait until this queue manager is on a network")
 
 
 def add_kept_acks(
@@ -43,8 +43,8 @@ def _add(
     facts["kept_acknowledgments"] = [_facts(ack, verdict) for ack, verdict in told]
     for ack, verdict in told[:_SHOWN]:
         sentences.append(
-            f"At {at(ack.time)}, an acknowledgment ({_class(ack)}) arrived. The acknowledgment is kept, but not "
-            f"applied, because it {verdict.reason}."
+            f"At {at(ack.time)}, an acknowledgment ({_class(ack)}) arrived. The queue manager keeps the "
+            f"acknowledgment, but does not apply it, because the acknowledgment {verdict.reason}."
         )
         if verdict.is_by_address:
             guid, address = guid_text(ack.bringer.guid), ack.bringer.address

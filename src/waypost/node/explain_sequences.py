@@ -10,26 +10,28 @@ from waypost.node.network.admission import Refused
 from waypost.node.node import Node
 from waypost.transfer.incoming import Verdict
 
-_RESET: Final = (
-    "`waypost sequence reset --source {source}` makes this queue manager accept the next message of the source"
-)
+_RESET: Final = "accept the next message of the source with `waypost sequence reset --source {source}`"
 _HINTS: Final = {
     Verdict.AHEAD: (
-        "set the clock of the sender, and reset its sequence on that computer with `waypost sequence reset QUEUE`; or "
-        "raise transfer.max_sequence_ahead_s on this computer"
+        "correct the clock of the sender and run `waypost sequence reset QUEUE` on that computer, or raise "
+        "transfer.max_sequence_ahead_s on this computer"
     ),
     Verdict.TOO_MANY: "if the address belongs to a relay, add it to routing.relays, or raise "
     "transfer.new_sequences_at_once and transfer.new_sequences_per_s; otherwise, block the address",
     Verdict.DOUBTED: f"if the source has moved to this address, wait a few minutes, or {_RESET}; if not, block the "
     "address",
     Verdict.NOT_MET: (
-        f"if {{greatest_address}} is an unknown host, `waypost sequence reset --address {{greatest_address}}` "
-        f"deletes its sequences; otherwise {_RESET}"
+        f"if {{greatest_address}} is an unknown host, delete its sequences with `waypost sequence reset --address "
+        f"{{greatest_address}}`; otherwise, {_RESET}"
     ),
     Verdict.NO_ROOM: f"if the source really has that many addresses, {_RESET}",
     Verdict.IN_THE_MIDDLE: f"a Waypost sender starts a new sequence automatically; for other senders, {_RESET}",
-    Verdict.BELOW_OWN: f"if the clock or the data folder of the sender was set back, {_RESET}",
-    Verdict.DAMAGED: f"{_RESET}; then its last messages may arrive twice, so check the queue",
+    Verdict.BELOW_OWN: (
+        f"if the clock of the sender was set back, or its data folder was restored from an earlier copy, {_RESET}"
+    ),
+    Verdict.DAMAGED: (
+        f"{_RESET}; after this reset, the last messages of the source may arrive twice, so check the queue"
+    ),
     Verdict.ENDED: f"these messages are late copies; if the sender continues to send them, {_RESET}",
 }
 
@@ -39,7 +41,7 @@ def refused_sentence(node: Node, refused: Refused, now: Now) -> str:
     queue = node.manager.collection.by_number[refused.queue]
     subject = (
         f"{counted(refused.count, 'transactional message')} of {guid_text(refused.source)} from {refused.address} for "
-        f"{queue} {'was' if refused.count == 1 else 'were'} refused, the last one at {at(refused.last_time)}"
+        f"{queue} {'was' if refused.count == 1 else 'were'} refused, most recently at {at(refused.last_time)}"
     )
     return f"{subject}: {_reason(node, refused, now)}"
 
@@ -61,12 +63,12 @@ def refused_of(node: Node, queue: Queue) -> list[Refused]:
 def _reason(node: Node, refused: Refused, now: Now) -> str:
     assert node.network is not None
     settings, began = node.network.settings, at(refused.time_stamp)
-    known = f"{at(refused.greatest)} of {refused.greatest_address or 'an unknown address'}"
+    known = f"{at(refused.greatest)}, from {refused.greatest_address or 'an unknown address'}"
     match refused.verdict:
         case Verdict.AHEAD:
             return (
                 f"the TimeStamp of its sequence is {began}, which is {span(refused.time_stamp - now.wall)} ahead of "
-                f"the clock of this computer, and transfer.max_sequence_ahead_s is {settings.max_sequence_ahead_s:g}"
+                f"the clock of this computer; transfer.max_sequence_ahead_s allows {settings.max_sequence_ahead_s:g} s"
             )
         case Verdict.TOO_MANY:
             return (
@@ -80,21 +82,25 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
             )
         case Verdict.NOT_MET:
             return (
-                f"the source has never used this address before, and its sequence of {began} is not later than {known}"
+                f"the source has never used this address before, and the TimeStamp of its sequence, {began}, is not "
+                f"later than the latest known TimeStamp of the source, {known}"
             )
         case Verdict.NO_ROOM:
-            return f"the source has used too many addresses; the last sequence is {known}"
+            return f"the source has used too many addresses; its latest known TimeStamp is {known}"
         case Verdict.IN_THE_MIDDLE:
             return (
-                f"its sequence of {began} is unknown on this computer, and this message is not the first of the "
-                "sequence"
+                f"its sequence with the TimeStamp {began} is unknown on this computer, and this message is not the "
+                "first of the sequence"
             )
         case Verdict.DAMAGED:
             return "the record of this source is damaged in the store, so the message may have arrived before"
         case Verdict.ENDED:
-            return f"its sequence of {began} has ended; the last sequence is {known}"
+            return (
+                f"its sequence with the TimeStamp {began} has ended; the latest known TimeStamp of the source is "
+                f"{known}"
+            )
         case _:
             return (
-                f"its sequence of {began} is earlier than the last sequence from this address; the last sequence "
-                f"from any address is {known}"
+                f"its sequence with the TimeStamp {began} is earlier than the last sequence from this address; the "
+                f"latest known TimeStamp of the source is {known}"
             )

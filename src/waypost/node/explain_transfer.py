@@ -69,7 +69,7 @@ def _add_history(sentences: list[str], facts: dict[str, object], queue: Outgoing
         last = run[-1]
         addresses = f" ({', '.join(last.addresses)})" if last.addresses else ""
         often = "" if len(run) == 1 else f", {len(run)} times since {at(run[0].time)}"
-        sentences.append(f"At {at(last.time)} {_STATUSES[last.status]}{addresses}{often}.")
+        sentences.append(f"At {at(last.time)}, {_STATUSES[last.status]}{addresses}{often}.")
 
 
 def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None:
@@ -82,7 +82,7 @@ def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None
     }
     came = "A message came" if loop.count == 1 else f"{loop.count} messages came"
     sentences.append(
-        f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, the last one at "
+        f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, most recently at "
         f"{at(loop.time)}: the route of that queue manager to the destination leads back to this computer."
     )
 
@@ -132,6 +132,8 @@ def _add_acknowledgments(sentences: list[str], facts: dict[str, object], queue: 
             f"These messages are sent again in {left}. They were sent {counted(info.resend_count, 'time')} so far."
         )
     if info.no_read_count:
+        them = "it" if info.no_read_count == 1 else "them"
         sentences.append(
-            f"{counted(info.no_read_count, 'transactional message')} arrived, but no application has received them yet."
+            f"{counted(info.no_read_count, 'transactional message')} arrived, but no application has received {them} "
+            "yet."
         )

@@ -66,7 +66,7 @@ def not_moved(source: OpenQueueDescriptor, target: OpenQueueDescriptor, status: 
     """The error when a message does not move from one queue to the other (MS-MQRR 3.1.4.10)."""
     if status is HResult.STATUS_INVALID_PARAMETER:
         error = errors.InvalidParameter(
-            f"{source.format_name} and {target.format_name} are not a queue and its subqueue, "
+            f"{source.format_name} and {target.format_name} are neither a queue and its subqueue "
             "nor two subqueues of one queue"
         )
         error.add_note(

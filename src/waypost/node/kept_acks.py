@@ -23,7 +23,7 @@ from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.transactional_acks import ORDER_ACK_CLASS, FinalAck, OrderAck
 
 _TOO_MANY: Final = "the limit of kept acknowledgments is reached"
-_CONTRADICTS: Final = "an acknowledgment with different content is already kept from the same address"
+_CONTRADICTS: Final = "an acknowledgment from the same address is already kept, with different content"
 _NEIGHBOUR: Final = "an acknowledgment from another address of the same network is already kept"
 
 # TxSequenceID, TxSequenceNumber and MessageID; of an OrderAck only the first.

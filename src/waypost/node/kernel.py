@@ -246,7 +246,7 @@ class Kernel:
 
     def hold(self, effects: Sequence[Effect], token: int) -> None:
         """Let effects go when this batch is durable."""
-        assert token <= self.messages.token, f"an answer waits for batch {token}, and {self.messages.token} is the last"
+        assert token <= self.messages.token, f"an answer waits for batch {token}, but {self.messages.token} is the last"
         if token <= self.durable:
             self._effects += effects
         else:

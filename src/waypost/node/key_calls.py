@@ -97,7 +97,7 @@ class KeyCalls:
                 if sum(each.sid == sid.encode() for each in registered.values()) >= MAX_CERTIFICATES_OF_USER:
                     raise LimitReached(
                         f"the user {sid} already has {MAX_CERTIFICATES_OF_USER} certificates, which is the limit; "
-                        "remove some with waypost cert remove"
+                        "remove some with `waypost cert remove`"
                     )
         return operation
 

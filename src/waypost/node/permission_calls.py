@@ -73,11 +73,11 @@ class PermissionCalls:
         self._check(call, queue, before, after)
         if not operation.force and not is_changeable(after, self._access.is_known):
             error = AccessDenied(
-                f"nothing was changed, because no known account could change the rights on {queue_name(queue)} "
-                "afterwards"
+                "nothing was changed, because after this change, no known account could change the rights on "
+                f"{queue_name(queue)}"
             )
             error.add_note(
-                "also grant full or set-permissions to somebody, such as administrators:full, or use --force"
+                "also grant `full` or `set-permissions` to an account, such as `administrators:full`, or use --force"
             )
             raise error
         self._node.kernel.check_store()
@@ -100,7 +100,7 @@ class PermissionCalls:
         if not may_own(owner) and not self._access.is_account(owner):
             who = self._access.name_of(owner)
             error = InvalidParameter(f"{who} is not an account, so {who} cannot own a queue")
-            error.add_note("the owner must be a user, a group, administrators or the SID of an account")
+            error.add_note("the owner must be a user, a group, `administrators` or the SID of an account")
             raise error
 
     def _after(self, before: SecurityDescriptor, operation: SetAcl) -> SecurityDescriptor:
@@ -131,7 +131,9 @@ class PermissionCalls:
     def _entry(self, text: str) -> tuple[Sid, int]:
         who, colon, rights = text.rpartition(":")
         if not colon or not who:
-            raise InvalidParameter(f"rights must be given as WHO:RIGHT,RIGHT, such as alice:send, not {excerpt(text)}")
+            raise InvalidParameter(
+                f"rights must be given as `WHO:RIGHT,RIGHT`, such as `alice:send`, not {excerpt(text)}"
+            )
         return self._sid(who), mask_of([word.strip() for word in rights.split(",")])
 
     def _sid(self, who: str) -> Sid:
@@ -141,7 +143,9 @@ class PermissionCalls:
             raise InvalidParameter(f"{excerpt(who)} is not a SID: {error.reason}") from error
         if found is None:
             unknown = InvalidParameter(f"{excerpt(who)} is not a user, a group or a SID")
-            unknown.add_note("`waypost user list` shows the users; everyone, anonymous and administrators always exist")
+            unknown.add_note(
+                "`waypost user list` shows the users; `everyone`, `anonymous` and `administrators` always exist"
+            )
             raise unknown
         return found
 

@@ -190,7 +190,7 @@ class ProtectedSending:
         if self._node.protection.registered(certificate, sid, call.now) is None:
             raise InvalidParameter(
                 f"the certificate is not registered for {call.caller.name}, so queues of this computer refuse the "
-                "message; register the certificate with waypost cert register"
+                "message; register the certificate with `waypost cert register`"
             )
 
     def _enqueue(

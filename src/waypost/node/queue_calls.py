@@ -145,7 +145,7 @@ class QueueCalls:
         queue = self._queue(text)
         if not isinstance(queue, OutgoingQueue):
             name = self._name(text)
-            raise InvalidParameter(f"{name} is a queue of this computer; only outgoing queues can pause and resume")
+            raise InvalidParameter(f"{name} is a queue of this computer; you can pause or resume only outgoing queues")
         return queue
 
     def _queue(self, text: str) -> Queue:

@@ -190,7 +190,7 @@ class ReadingCalls:
 
     def open_queue(self, call: Call, operation: OpenQueue) -> None:
         if not operation.exclusive:
-            raise InvalidParameter("only a queue that is opened exclusively has a handle")
+            raise InvalidParameter("`exclusive` must be true: only a queue that is opened exclusively has a handle")
         identifier = self._opened.open_exclusive(call, operation.queue)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request, Handle(identifier, 0.0))

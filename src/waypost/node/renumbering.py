@@ -118,7 +118,7 @@ class Renumberings:
         self.check(queue)
         network, link = self._network, queue.link
         if network is not None and link is not None and link.session is not None:
-            network.close(link.session, f"the sequence of {queue} starts again", now)
+            network.close(link.session, f"the sequence of {queue} is being reset", now)
         sequence = self._sequences.begin_again(queue, len(queue.positions))
         work = Renumbering(queue, sequence, BEFORE_TRANSACTIONAL, queue.last_committed, each, then)
         self._add(work)

@@ -75,7 +75,7 @@ def resend(
     finally:
         manager.close_queue(target)
     taken = manager.reading.read_message_by_lookup_identifier(source, lookup_id, current, ReadRequest(0))
-    assert taken.status is HResult.MQ_OK, "nothing has happened since it was shown"
+    assert taken.status is HResult.MQ_OK, "the message has changed since it was read"
     return sent
 
 
@@ -113,7 +113,7 @@ def _send(
         transactions.transaction_abort(transaction)
         raise
     status = transactions.transaction_commit(transaction, now.wall)
-    assert status is HResult.MQ_OK, "it was begun in this operation"
+    assert status is HResult.MQ_OK, "the transaction was begun here, but did not commit"
     return sent
 
 

@@ -301,12 +301,12 @@ class StagedDelivery:
             commit.left -= stage.left
             self._manager.positions.staged_bytes -= stage.size
             stage.left = stage.size = 0
-        assert not stage.left, "all frames of a stage are delivered, and messages are left"
-        assert not stage.size, "all frames of a stage are delivered, and bytes are left"
+        assert not stage.left, "all frames of a stage are delivered, but messages are left"
+        assert not stage.size, "all frames of a stage are delivered, but bytes are left"
         batch.delete(Table.BULK, keys.stage_key(identifier))
         commit.at += 1
         if commit.at == len(commit.stages):
-            assert not commit.left, "all stages of a commit are delivered, and messages are left"
+            assert not commit.left, "all stages of a commit are delivered, but messages are left"
             del self._commits[commit.number]
             self._kernel.await_everything()
             for done in tuple(commit.when_done.values()):

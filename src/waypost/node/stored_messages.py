@@ -99,7 +99,7 @@ class StoredMessages:
         return self.held_bytes + self.unwritten_bytes + self.batch.size
 
     def put(self, queue: int, message: Message) -> None:
-        assert message.lookup_identifier, "a message has its LookupIdentifier before it is stored"
+        assert message.lookup_identifier, "a message must have its LookupIdentifier before it is stored"
         if message.delivery_guarantee is not _RECOVERABLE:
             self._volatile[queue, message.lookup_identifier] = message
             return
@@ -200,7 +200,7 @@ class StoredMessages:
         if (queue, message.lookup_identifier) in self._volatile:
             self._volatile[queue, message.lookup_identifier] = message
         else:
-            assert message.lookup_identifier, "a message has its LookupIdentifier before it is stored"
+            assert message.lookup_identifier, "a message must have its LookupIdentifier before it is stored"
             self._write(queue, message)
 
     def is_pending(self, queue: int, lookup_id: int) -> bool:
@@ -379,7 +379,7 @@ class StoredMessages:
             if not totals.message_count:
                 # The size of a missing message was unknown.
                 totals.total_bytes = 0
-            assert totals.message_count >= 0, f"more messages of queue {queue} were deleted than were put"
+            assert totals.message_count >= 0, f"more messages of queue {queue} were deleted than were stored"
             self.batch.put(Table.COUNTERS, keys.totals_key(queue), totals.encode())
         sealed = self.batch, self.token
         if self._puts:
@@ -395,8 +395,8 @@ class StoredMessages:
     def persisted(self, token: int) -> None:
         """Note that this batch, the next one, is durable: its messages are read from the store from now on."""
         self.unwritten_bytes -= self._sizes.popleft()
-        assert token < self.token, f"batch {token} is durable, but is the current one"
-        assert self.unwritten_bytes >= 0, "more bytes are durable than were to be written"
+        assert token < self.token, f"batch {token} is durable, but is still the current batch"
+        assert self.unwritten_bytes >= 0, "more bytes are durable than were waiting for the disk"
         while self._submitted and self._submitted[0][0] <= token:
             written, puts = self._submitted.popleft()
             for key in puts:

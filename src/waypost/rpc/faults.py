@@ -11,4 +11,4 @@ class RpcFault(ProtocolError):
         self.status = status
 
     def __str__(self) -> str:
-        return f"the call ends with the fault 0x{self.status:08X}"
+        return f"the call failed with the fault 0x{self.status:08X}"

@@ -107,20 +107,24 @@ def _ending(place: Place) -> dict[str, Any]:
 def check_for_batch(options: ReadOptions) -> None:
     if options.mode != "peek":
         raise InvalidParameter(
-            f"the mode `{options.mode}` is for streams: a batch read removes nothing from a queue; call "
-            "waypost.spark.purge when the messages are safe elsewhere"
+            f"the mode `{options.mode}` is for streams: a batch read removes nothing from a queue; to remove the "
+            "messages after you have stored them elsewhere, call waypost.spark.purge"
         )
     if _has(options.start, "latest"):
         raise InvalidParameter(
-            f"the option `{options.start_option}` of a batch read must be earliest or JSON, not 'latest' or -1"
+            f"the option `{options.start_option}` of a batch read must not be `latest` or contain -1: a batch read "
+            "cannot begin at the end of a queue"
             if options.start_option == "startingOffsets"
-            else f"the option `{options.start_option}` of a batch read must contain times or -2, not -1"
+            else f"the option `{options.start_option}` of a batch read must not contain -1: a batch read cannot "
+            "begin at the end of a queue"
         )
     if _has(options.end, "earliest"):
         raise InvalidParameter(
-            f"the option `{options.end_option}` must be latest or JSON, not 'earliest' or -2"
+            f"the option `{options.end_option}` must not be `earliest` or contain -2: a batch read cannot end at the "
+            "beginning of a queue"
             if options.end_option == "endingOffsets"
-            else f"the option `{options.end_option}` must contain times or -1, not -2"
+            else f"the option `{options.end_option}` must not contain -2: a batch read cannot end at the beginning of "
+            "a queue"
         )
 
 

@@ -22,7 +22,7 @@ _METRICS: Final = {
     "messages": "Messages in the queue that the query has not read yet.",
     "bytes": "Bytes of the messages that the query has not read yet.",
     "seconds": "Age of the oldest message that the query has not read yet.",
-    "behind": "Messages behind a locked or uncommitted message, which are not part of waypost_spark_lag_messages.",
+    "behind": "Messages behind a locked or uncommitted message. waypost_spark_lag_messages does not include them.",
 }
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 

@@ -117,7 +117,7 @@ def positions(name: str, text: str) -> dict[str, Place]:
     """A place for each queue: an arrival number, -1 or -2 for an end, or the whole object from a checkpoint."""
     found = _parsed(text)
     if not isinstance(found, dict) or not found:
-        raise refused(name, text, 'earliest, latest or JSON such as {"orders": 42}')
+        raise refused(name, text, '`earliest`, `latest` or JSON such as {"orders": 42}')
     return {queue: _position(name, queue, value) for queue, value in found.items()}
 
 
@@ -187,7 +187,7 @@ def _position(name: str, queue: str, value: Any) -> Place:
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_NUMBER:
         raise InvalidParameter(
             f"the option `{name}` has an invalid position for the queue {excerpt(queue)}: {excerpt(value)}; "
-            f"use the arrival number (seq) of a message, 0, -1 for the end of the queue or -2 for its beginning"
+            "use an arrival number (seq), -1 (the end of the queue) or -2 (the beginning of the queue)"
         )
     return found
 

@@ -65,8 +65,8 @@ _REFUSED: Final = {
     "token": "the option `token` would be visible in query plans: set the option `tokenFile`, the environment variable "
     "WAYPOST_TOKEN, or spark.msmq.token in the session before you call waypost.spark.register",
     "store": "the option `store` no longer exists, because a read of a folder took as long as a read through a "
-    "daemon: run `waypost serve` on the folder, and set the option `server`; without a daemon, use "
-    "waypost.client.bulk.folder",
+    "daemon: run `waypost serve` on the folder, and set the option `server`; to read a folder "
+    "without a daemon, use waypost.client.bulk.folder",
     "pushdown": "the option `pushdown` no longer exists, because Spark applies the filter of one query to the "
     "next query of the same DataFrame: select messages with `startingOffsets`, `startingTimestamp`, "
     "`endingTimestamp`, `classes` and `labelPattern`, and select columns with `columns`",
@@ -80,7 +80,7 @@ _REFUSED: Final = {
     "startingoffsetsbytimestampstrategy": "the option `startingOffsetsByTimestampStrategy` is unknown; remove it: if a "
     "queue contains no messages after the given time, the read starts at the end of the queue",
     "asyncprogresstrackingenabled": "the option `asyncProgressTrackingEnabled` is refused: with this option, Spark "
-    "continues before it has recorded a batch as done, so a crash would lose or repeat messages",
+    "starts the next batch before it has recorded the previous batch as done, so a crash would lose or repeat messages",
     "groupidprefix": "the option `groupIdPrefix` belongs to Kafka: readers of a queue have no groups; the mode `claim` "
     "divides messages among readers",
     "kafkaconsumer.polltimeoutms": "the option `kafkaConsumer.pollTimeoutMs` belongs to Kafka; remove it: a task reads "
@@ -223,7 +223,7 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
         if columns.choice != EVERY:
             raise InvalidParameter(
                 f"the mode `{mode}` removes every message from the queue, even messages that the options `classes` "
-                "and `labelPattern` exclude: with these options, `mode` must be peek"
+                "and `labelPattern` exclude: with these options, `mode` must be `peek`"
             )
     return ReadOptions(
         endpoint=endpoint,
@@ -279,7 +279,7 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
     if transaction and delivery == "at-least-once":
         raise InvalidParameter(
             f"the option `{_named_by(version)}` is for writes that happen only once, but if the option `delivery` is "
-            "at-least-once, a repeated write sends its messages again; remove one of the two options"
+            "`at-least-once`, a repeated write sends its messages again; remove one of the two options"
         )
     return WriteOptions(
         endpoint=endpoint,
@@ -344,7 +344,7 @@ def _given(given: Mapping[str, str]) -> Given:
     if not options:
         raise InvalidParameter(
             "no options were passed: Spark does not pass the OPTIONS of CREATE TABLE, with or without AS SELECT, to a "
-            "source in Python; give the options in the query, as in SELECT ... FROM t WITH (queue = '...') and INSERT "
+            "Python data source; set the options in the query, as in SELECT ... FROM t WITH (queue = '...') and INSERT "
             "INTO t WITH (queue = '...') ..., or use CREATE TEMPORARY VIEW ... USING msmq OPTIONS (...)"
         )
     found: dict[str, str] = {}
@@ -501,11 +501,11 @@ def _option_of(options: Given, names: tuple[str, str, str]) -> str:
 def _check_consumes(mode: str, start: Position, option: str, endpoint: Endpoint) -> None:
     """Check that a stream reads all messages that it removes."""
     if start != "earliest":
-        wish = "`startingOffsets` must be earliest" if option == _STARTS[0] else f"remove the option `{option}`"
+        wish = "`startingOffsets` must be `earliest`" if option == _STARTS[0] else f"remove the option `{option}`"
         raise InvalidParameter(f"the mode `{mode}` reads the whole queue: {wish}")
     if endpoint.locked == "skip" and mode == "drain":
         raise InvalidParameter(
-            "in the mode `drain`, the option `lockedMessages` must be wait: if a read skipped a locked message, and "
+            "in the mode `drain`, the option `lockedMessages` must be `wait`: if a read skipped a locked message, and "
             "the message returned to the queue later, the message would be lost"
         )
 

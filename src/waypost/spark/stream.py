@@ -185,7 +185,7 @@ def check_is_committed(options: ReadOptions, batch: GoneBatch) -> None:
     reason = batch.reason
     if task.batch in found.batches:
         reason += (
-            f"; a foreachBatch has committed writes of batch {task.batch}, but perhaps not all writes: "
+            f"; a function of foreachBatch has committed writes of batch {task.batch}, but perhaps not all writes: "
             "check the destinations first"
         )
     raise MessageNotFound(reason)

@@ -102,7 +102,7 @@ def _taken(folder: Path, lock: int) -> int:
     if holder is not None:
         os.close(lock)
         advice = (
-            ", which is this process; use the manager that has the folder open, or close it"
+            ", which is this process; use or close the manager that has the folder open"
             if holder == str(os.getpid())
             else ""
         )

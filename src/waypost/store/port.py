@@ -188,8 +188,8 @@ class Room:
             return StoreFull(f"{self.sentence}; nothing was stored")
         return StoreFull(
             f"{self.where} has no room for the message: the message needs {megabytes(_COST * size)}, but only "
-            f"{megabytes(left)} are free besides the {megabytes(self.reserve)} reserved for receiving messages "
-            "(store.reserve_mb); nothing was stored"
+            f"{megabytes(left)} are free, not counting the {megabytes(self.reserve)} that are reserved for receiving "
+            "messages (store.reserve_mb); nothing was stored"
         )
 
 

@@ -190,7 +190,7 @@ class Walker:
         counted = (tree.entries, tree.branches, tree.leaves, tree.overflow)
         stated = (database.entries, database.branch_pages, database.leaf_pages, database.overflow_pages)
         if counted != stated and not tree.is_damaged:
-            reason = f"is the root of a tree with {_amounts(counted)}, but the table says {_amounts(stated)}"
+            reason = f"is the root of a tree with {_amounts(counted)}, but the table record says {_amounts(stated)}"
             self._damaged(tree, PageDamaged(database.root, reason))
 
     def _descend(self, tree: _Tree, number: int, level: int, low: Any, high: Any) -> None:
@@ -307,7 +307,7 @@ def _ordered(tree: _Tree, number: int, keys: list[Any], low: Any, high: Any) -> 
     if not all(map(lt, keys, keys[1:])):
         raise PageDamaged(number, "has keys that are not in ascending order")
     if (low is not None and keys[0] < low) or (high is not None and keys[-1] >= high):
-        raise PageDamaged(number, "has keys outside the range that its parent gives")
+        raise PageDamaged(number, "has keys outside the range that its parent page specifies")
     return keys
 
 

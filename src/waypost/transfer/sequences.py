@@ -168,8 +168,8 @@ class TxOutgoingSequence:
             if not entry.order_acknowledged:
                 self._unacked.add(number)
             self.highest_number = max(self.highest_number, number)
-        assert number <= self.highest_number, f"{number} was sent, but {self.highest_number} is the highest"
-        assert len(self._unacked) <= len(self._entries), "more messages are not acknowledged than were sent"
+        assert number <= self.highest_number, f"{number} was sent, but the highest number is {self.highest_number}"
+        assert len(self._unacked) <= len(self._entries), "more messages are unacknowledged than were sent"
         if self.deadline is None and self._unacked:
             self._start_timer(now)
 
@@ -234,7 +234,7 @@ class TxOutgoingSequence:
         """Note that the message is gone from its queue: expired, purged or refused."""
         self._entries.pop(number, None)
         self._unacked.discard(number)
-        assert len(self._unacked) <= len(self._entries), "a message waits for its OrderAck, but is gone"
+        assert len(self._unacked) <= len(self._entries), "a message that was removed still waits for its OrderAck"
         if not self._unacked:
             self._rewind()
             self._stop_timer()

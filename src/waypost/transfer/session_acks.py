@@ -68,7 +68,7 @@ class SessionCounts:
         self.message_received_count += 1
         self.unacked_received_msg_count += 1
         assert self.unacked_received_msg_count <= self.message_received_count, (
-            "more acknowledgments are owed than messages arrived"
+            "more messages are unacknowledged than arrived"
         )
         if is_recoverable:
             self.recoverable_message_received_count += 1
@@ -191,7 +191,7 @@ class InFlight:
                     del entries[sent.sequence_number]
                     taken.append(sent)
         self._recoverable_acknowledged = max(self._recoverable_acknowledged, lowest)
-        assert len(self._recoverable) <= len(entries), "a message waits for the disk of the other side, but is not sent"
+        assert len(self._recoverable) <= len(entries), "an unsent message waits until the other side has stored it"
         return taken
 
 

@@ -47,7 +47,8 @@ def cut_protocol(text: str, at: int) -> tuple[Protocol, int]:
     word, colon, _ = text.partition(":")
     protocol = next((known for known in Protocol if known.value.lower() == word.lower()), None)
     if protocol is None or not colon:
-        raise IllegalFormatName(SECTION, "Protocol", at, f"{word[:60]!r} must be TCP:, OS:, HTTP:, HTTPS: or IPX:")
+        reason = f"must be `TCP:`, `OS:`, `HTTP:`, `HTTPS:` or `IPX:`, not {word[:60]!r}"
+        raise IllegalFormatName(SECTION, "Protocol", at, reason)
     return protocol, len(word) + 1
 
 
@@ -93,7 +94,7 @@ def _cut_http_address(text: str, at: int) -> str:
 
 def _check_ipx_address(address: str, at: int) -> None:
     if _IPX_ADDRESS.fullmatch(address) is None:
-        reason = f"{address[:60]!r} is not a network number, a colon and a host number, in hexadecimal digits"
+        reason = f"must be a network number, a colon and a host number in hexadecimal digits, not {address[:60]!r}"
         raise IllegalFormatName(SECTION, ADDRESS, at, reason)
 
 

@@ -91,7 +91,7 @@ class PublicKeyBlob:
             raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "RSAPUBKEY", at + 8, "must start with RSA1")
         length, odd_bits = divmod(bit_len, 8)
         if odd_bits or not 1 <= length <= MAX_RSA_MODULUS:
-            reason = f"must be whole bytes, 1 to {MAX_RSA_MODULUS}, not {bit_len} bits"
+            reason = f"must be a whole number of bytes from 1 to {MAX_RSA_MODULUS}, not {bit_len} bits"
             raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "bitLen", at + 12, reason)
         end = start + length
         if len(buf) < end:

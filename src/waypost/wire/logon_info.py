@@ -89,7 +89,7 @@ class UnicodeString:
         reader.max_count(self.maximum_length // 2, 0, field)
         first, actual = reader.u32(field), reader.u32(field)
         if first != 0 or actual != units:
-            reason = f"must have {units} characters that start at 0, not {actual} that start at {first}"
+            reason = f"must have {units} characters from offset 0, not {actual} characters from offset {first}"
             raise DecodeError(UNICODE_STRING, field, reader.offset - 8, reason)
         self.buffer = utf_16_le_decode(reader.octets(2 * units, field), "surrogatepass")[0]
 

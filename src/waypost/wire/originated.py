@@ -91,7 +91,7 @@ def _check_transaction(transaction: TransactionHeader) -> None:
         1 <= transaction.tx_sequence_number <= 0xFFFF_FFFF
         and 0 <= transaction.previous_tx_sequence_number <= 0xFFFF_FFFE
     ):
-        reason = "must be at least 1, and the previous number at most 0xFFFFFFFE"
+        reason = "must be at least 1, and PreviousTxSequenceNumber must be at most 0xFFFFFFFE"
         raise EncodeError(transaction_header.SECTION, "TxSequenceNumber", reason)
 
 

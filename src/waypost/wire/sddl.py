@@ -205,7 +205,8 @@ class _Reader:
         while self.at < len(self.text):
             letter = self.text[self.at].upper()
             if letter not in "OGDS" or self.text[self.at + 1 : self.at + 2] != ":":
-                raise self._error("SDDL", f"O:, G:, D: or S: is expected, not {self.text[self.at : self.at + 2]!r}")
+                found = self.text[self.at : self.at + 2]
+                raise self._error("SDDL", f"`O:`, `G:`, `D:` or `S:` is expected, not {found!r}")
             if letter in parts:
                 raise self._error("SDDL", f"{letter}: occurs twice")
             self.at += 2
@@ -250,17 +251,17 @@ class _Reader:
         start = self.at
         kind = self._field("ace-type").upper()
         if kind in _UNSUPPORTED_TYPES:
-            raise self._error("ace-type", f"{kind} is not supported; use A or D", start)
+            raise self._error("ace-type", f"{kind} is not supported; use `A` or `D`", start)
         ace_type = ACE_TYPES.get(kind)
         if ace_type is None:
-            raise self._error("ace-type", f"must be A or D, not {kind[:20]!r}", start)
+            raise self._error("ace-type", f"must be `A` or `D`, not {kind[:20]!r}", start)
         flags = self._words("ace-flag-string", ACE_FLAGS)
         mask = self._mask()
         object_type = self._guid("object-guid", kind)
         inherited = self._guid("inherit-object-guid", kind)
         sid = self._sid()
         if self.text[self.at : self.at + 1] != ")":
-            raise self._error("ace", "the ACE must end with ) after its SID")
+            raise self._error("ace", "the ACE must end with `)` after its SID")
         self.at += 1
         if kind in _OBJECT_TYPES:
             return ObjectAce(ace_type, flags, mask, 0, object_type, inherited, sid)

@@ -119,7 +119,7 @@ class _Reader:
         elif element in _ELEMENTS:
             name = _ELEMENTS[element]
         else:
-            raise self._error("TypeEnum", f"{element} is not a type of elements")
+            raise self._error("TypeEnum", f"{element} is not a valid element type")
         return f"{name}[{',' * (rank - 1)}]"
 
     def _primitive(self) -> str:

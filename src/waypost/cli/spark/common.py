@@ -71,8 +71,8 @@ ReportFolder = Annotated[
 Engine = Annotated[
     Literal["auto", "arrow", "spark"],
     typer.Option(
-        help="Engine. arrow works in memory and needs no Java. auto selects arrow for up to 200,000 messages and "
-        "512 MiB, and otherwise spark."
+        help="Engine. `arrow` works in memory and does not need Java. `auto` selects `arrow` for up to 200,000 "
+        "messages and 512 MiB, otherwise `spark`."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not show progress on standard error.")]

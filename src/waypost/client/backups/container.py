@@ -51,7 +51,7 @@ class BackupInfo:
     bytes: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """The description as a dict for `json`."""
+        """Return the description as a dict that `json.dumps` accepts."""
         return asdict(self)
 
 

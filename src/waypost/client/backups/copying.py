@@ -61,8 +61,8 @@ class _Watch:
             raise BackupError(
                 f"the backup was cancelled, because the disk of {self._folder} is nearly full "
                 f"(free space beyond the reserve: {megabytes(max(left, 0))}). During a backup, the store does not "
-                "reuse space, so the queue manager would soon refuse messages. Free space on the disk, or back up to "
-                "another disk at a time with less traffic"
+                "reuse space, so the store file grows, and the queue manager would soon refuse messages. Free space on "
+                "the disk, or back up to another disk at a time with less traffic"
             )
 
 

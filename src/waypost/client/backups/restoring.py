@@ -45,7 +45,7 @@ class RestoreInfo:
     damaged: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """The result as a dict for `json`."""
+        """Return the result as a dict that `json.dumps` accepts."""
         return asdict(self)
 
 
@@ -59,8 +59,8 @@ def restore(
 ) -> RestoreInfo:
     """Create the data folder `path` from a backup, which is a folder, a file or an open binary file.
 
-    You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
-    messages:
+    You must choose the identity of the restored queue manager. If two queue managers run with the same identity, they
+    lose and duplicate each other's messages.
 
     same_identity  Restore the queue manager with its original GUID. The original queue manager must never start again.
                    Waiting messages are sent.
@@ -70,7 +70,7 @@ def restore(
     The function checks the whole backup before it creates the folder. Nothing is overwritten: `path` must be new or an
     empty folder. `progress` is called with the number of bytes read so far and an estimate of the total.
 
-    Raises BackupDamaged if the backup is missing or incomplete, and BackupError if creating the folder fails.
+    Raises BackupDamaged if the backup is missing, incomplete or damaged, and BackupError if creating the folder fails.
     """
     if bool(same_identity) == bool(new_identity):
         raise InvalidParameter("exactly one of `same_identity` and `new_identity` must be True")

@@ -41,10 +41,10 @@ def salvage(
 ) -> SalvageReport:  # fmt: skip
     """Copy all intact records of a damaged folder into a new folder. The damaged folder must not be in use.
 
-    The damaged folder does not change. The new folder contains the same queue manager: from then on, use only one of
-    the two folders. The outgoing sequences start again, as after a restore. `progress` is called with the number of
-    pages searched and the total number of pages. The key folder `keys` is not copied. If users may be lost, no daemon
-    starts in the new folder before `waypost store forget-users`.
+    The damaged folder does not change. The new folder contains the same queue manager, so use only one of the two
+    folders after the salvage. The outgoing sequences start again, as after a restore. `progress` is called with the
+    number of pages searched and the total number of pages. The key folder `keys` is not copied. If users may be lost, a
+    daemon starts in the new folder only after `waypost store forget-users`.
 
     Raises StoreInUse if another process uses the damaged folder, StoreFull if the disk is full, NotAStore if the
     damaged folder contains no intact record, and InvalidParameter if the new folder is not empty.
@@ -71,7 +71,7 @@ def forget_lost_users(folder: str | Path) -> list[str]:
     with LmdbStore(path) as store:
         value = store.get(Table.USERS, LOST_KEY)
         if value is None:
-            raise InvalidParameter(f"{path / DATA} has no record of users that a salvage lost")
+            raise InvalidParameter(f"{path / DATA} does not record that a salvage has lost users")
         names = scans.decoded(Table.USERS, LOST_KEY, value, LostUsersRecord.decode).names
         batch = Batch()
         batch.delete(Table.USERS, LOST_KEY)

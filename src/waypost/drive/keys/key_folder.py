@@ -201,7 +201,9 @@ class KeyFolder:
             others = [each for each in self._index.certificates if each.digest != digest]
             before = next((each for each in self._index.certificates if each.digest == digest), None)
             if before is not None and before.sid != str(sid):
-                raise InvalidParameter(f"the certificate {digest} is registered for {before.user} ({before.sid})")
+                raise InvalidParameter(
+                    f"the certificate {digest} is already registered for {before.user} ({before.sid})"
+                )
             record = CertificateRecord(
                 digest=digest,
                 user=user,
@@ -257,9 +259,13 @@ class KeyFolder:
             digest = wanted.lower()
             named = next((each for each in own if each.digest == digest), None)
             if named is None:
-                raise InvalidParameter(f"{user} has no certificate {excerpt(wanted)} with a key; see waypost cert list")
+                raise InvalidParameter(
+                    f"{user} has no certificate {excerpt(wanted)} with a private key; see `waypost cert list`"
+                )
             if not named.not_before <= now <= named.not_after:
-                raise InvalidParameter(f"the certificate {digest} expired on {_day(named.not_after)}")
+                raise InvalidParameter(
+                    f"the certificate {digest} is valid only from {_day(named.not_before)} to {_day(named.not_after)}"
+                )
             return Signer(named.certificate, self._private[digest])
         valid = [each for each in own if each.internal and each.not_before <= now <= each.not_after]
         # The last one that was made, however long others are valid. Of those of one second it is the last in the index.

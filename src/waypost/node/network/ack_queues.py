@@ -85,9 +85,11 @@ class OutgoingAckQueues:
         if queue is not None:
             if len(queue.positions) < MAX_WAITING_ACKS:
                 return None
-            return f"{len(queue.positions)} acknowledgments already wait for its queue manager"
+            return f"{len(queue.positions)} acknowledgments already wait for the queue manager of the sender"
         if self._links.is_crowded(address):
-            return f"acknowledgments already wait for {MAX_ACK_QUEUES_AT_ADDRESS} queue managers at its address"
+            return (
+                f"acknowledgments already wait for {MAX_ACK_QUEUES_AT_ADDRESS} queue managers at the sender's address"
+            )
         return None
 
     def overdue(self, wall: float, queues: Iterable[OutgoingQueue]) -> Iterator[Overdue]:

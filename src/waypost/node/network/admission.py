@@ -191,8 +191,8 @@ class Admission:
                 source=guid_text(key[0][: len(NULL_GUID)]),
                 queue=str(self._manager.collection.by_number[key[1]]),
                 time_stamp=found.time_stamp,
-                reason=f"only the last {MAX_ENDED_SEQUENCES} ended sequences of an address are kept, and this "
-                "sequence is older",
+                reason=f"this queue manager remembers only the last {MAX_ENDED_SEQUENCES} ended sequences of an "
+                "address, and this sequence is older",
             )
         self._incoming.unguarded.clear()
 

@@ -229,10 +229,10 @@ class Checking:
         assert check.key is not None
         assert check.encryption is not None
         sizes = received_key_sizes(check.encryption)
-        reason = "no exchange key of this queue manager decrypts the key of the message"
+        reason = "this queue manager has no exchange key that can decrypt the key of the message"
         for key in opened[check.key]:
             if self._rules.rejects_short_rc2 and check.encryption == _SHORT_RC2 and key.endswith(_ZERO_BITS):
-                reason = "only 40 bits of the RC2 key are random, and security.reject_short_rc2 excludes such keys"
+                reason = "only 40 bits of the RC2 key are random, and security.reject_short_rc2 rejects such keys"
             elif len(key) in sizes:
                 try:
                     open_body(check.packet, key)

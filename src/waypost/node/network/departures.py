@@ -219,7 +219,7 @@ class Departures:
             # The other side would send again what it has sent last.
             session.acknowledge()
             self._sessions.write(session)
-            self._sessions.close(session, "all sequence numbers of the session are used", now)
+            self._sessions.close(session, "the session has used up its sequence numbers", now)
             return
         ready = self._ready.get(session)
         if ready is None:

@@ -293,7 +293,7 @@ class Network:
     def _make_room(self, receiving: Session, now: Now) -> None:
         """Close the session with the most unfinished bytes, of the address with the most: it has used up the room."""
         largest = self._sessions.largest_unfinished()
-        reason = "the limit of unfinished packets is reached, and most of them are from this address"
+        reason = "the limit of unfinished packets is reached, and this address has the most unfinished bytes"
         if largest is receiving:
             # Its received packets are processed before it goes.
             largest.close(reason)

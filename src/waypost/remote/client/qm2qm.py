@@ -244,7 +244,7 @@ class Qm2QmQueue:
     def _end(self, pending: PendingRead, ack: RemoteReadAck) -> Conversation[None]:
         """3.1.4.2: with the handle that a successful receive has, and only with such a one."""
         if pending.remote_read_handle.is_null:
-            raise InvalidHandle("the server returned a message without the handle that ends the read")
+            raise InvalidHandle("the server returned a message without the handle that is required to end the read")
         yield from self._success(1, EndReceiveRequest(pending.remote_read_handle, ack))
 
     def _cancel(self, request_id: int) -> Conversation[None]:

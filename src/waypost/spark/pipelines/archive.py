@@ -94,7 +94,7 @@ class ParquetTree:
     def write(self, messages: Messages, batch: Batch) -> list[Entry] | None:
         if is_on_disk(self.path):
             return write_files(messages, local_path(self.path), batch, is_tree=True)
-        assert isinstance(messages, DataFrame), "only Spark writes to other storage than a disk"
+        assert isinstance(messages, DataFrame), "only Spark writes to storage that is not a local disk"
         writer = _named(messages, batch).write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
         writer.option("compression", "zstd").partitionBy(*IN_FOLDERS).parquet(self.path)
         return None
@@ -118,7 +118,7 @@ class FlatFiles:
     def write(self, messages: Messages, batch: Batch) -> list[Entry] | None:
         if is_on_disk(self.path):
             return write_files(messages, local_path(self.path), batch, is_tree=False)
-        assert isinstance(messages, DataFrame), "only Spark writes to other storage than a disk"
+        assert isinstance(messages, DataFrame), "only Spark writes to storage that is not a local disk"
         _named(messages, batch).write.mode("overwrite").option("compression", "zstd").parquet(self.files(batch))
         return None
 
@@ -171,7 +171,7 @@ def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint
 
     def each(batch: DataFrame, number: int) -> None:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        assert query, "a batch must have the id of its query, which Spark sets"
+        assert query, "Spark must set the id of the query for each batch"
         archive_batch(batch, path, table, Batch(query, number))
 
     writer = messages.writeStream.foreachBatch(each).trigger(availableNow=True)
@@ -200,7 +200,7 @@ def _read_entries(messages: Messages, path: str, table: Table, batch: Batch) -> 
     """The entries of files that are already there."""
     if is_on_disk(path):
         return entries_on_disk(local_path(path), batch)
-    assert isinstance(messages, DataFrame), "only Spark reads other storage than a disk"
+    assert isinstance(messages, DataFrame), "only Spark reads from storage that is not a local disk"
     return entries_of(messages.sparkSession, path, table.files(batch))
 
 

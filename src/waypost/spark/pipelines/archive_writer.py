@@ -66,7 +66,7 @@ class Archiving:
 
     def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
         task = query_task()
-        assert task is not None, "Spark names the query and the batch to the tasks of a stream"
+        assert task is not None, "Spark must pass the query and the batch to the tasks of a stream"
         batch = str(Batch(task.query, task.batch))
         return _written(self.shape.batches(pages), self.root, batch, is_tree=self.is_tree)
 

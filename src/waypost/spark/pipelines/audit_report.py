@@ -48,7 +48,9 @@ def report(
     if isinstance(sent, pa.Table):
         findings = in_memory.examine(sent, acknowledgments, rules)
     else:
-        assert not isinstance(acknowledgments, pa.Table), "messages and acknowledgments come from one engine"
+        assert not isinstance(acknowledgments, pa.Table), (
+            "both sources must be DataFrames, or both must be Arrow tables"
+        )
         findings = examine(sent, acknowledgments, rules)
     found = _Findings(findings)
     return Report("Delivery audit", found.summary, found.figures(rules), found.sections(rules), origin, rules.now)
@@ -178,7 +180,9 @@ class _Findings:
             *(Column(f"{name}_time", name.capitalize(), Kind.TIME) for name in ("reached", "received", "refused")),
         )
         note = Note(
-            "These messages were sent before the journal began, or their senders keep no journal.", Tone.WARNING
+            "The source of the sent messages does not contain these messages. For example, the senders may not have "
+            "requested journal copies, or the journal copies may have been removed.",
+            Tone.WARNING,
         )
         table = _list("unmatched", self.found.unmatched, columns, count, title="Acknowledged messages")
         return [Section("Acknowledgments of unknown messages", "", [note, table])]

@@ -381,6 +381,6 @@ def _named(receipt: "Message") -> tuple[str, list[int]]:
         return str(found["queue"]), [int(lookup_id) for lookup_id in found["lookup_ids"]]
     except (ValueError, TypeError, KeyError):
         raise InvalidParameter(
-            f"the message {receipt.id} in the queue {RECEIPTS} was not written by an earlier version; move this "
-            "message to another queue, and run the command again"
+            f"the message {receipt.id} in the queue {RECEIPTS} was not written by an earlier version of Waypost; "
+            "move this message to another queue, and run the command again"
         ) from None

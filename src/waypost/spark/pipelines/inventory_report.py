@@ -140,11 +140,14 @@ def _checks(checked: Sequence[dict[str, Any]]) -> list[Section]:
     if any(row["cut_at_start"] or row["cut_at_end"] for row in checked):
         notes.append(
             Note(
-                "A transaction without its first messages is normal while an application receives the messages. A "
-                "transaction without its last message is not normal."
+                "If an application has already received the first messages of a transaction, these messages are "
+                "missing. This is normal. A transaction without its last message is not normal."
             )
         )
-    text = "Transactional messages arrive once and in order. This table checks the messages by queue and source."
+    text = (
+        "Transactional messages must arrive exactly once and in order. The table shows whether this is true for each "
+        "queue and each source."
+    )
     return [Section("Transactional streams", text, [*notes, Table.of("streams", "Checks", _STREAMS, checked)])]
 
 

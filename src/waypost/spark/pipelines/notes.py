@@ -137,7 +137,7 @@ def _line(values: Mapping[str, Any], form: Form) -> str:
 
 
 def _text(value: object) -> str:
-    assert isinstance(value, date), "lines have texts, numbers, dates and times"
+    assert isinstance(value, date), "a value must be a text, a number, a date or a time"
     return value.isoformat()
 
 

@@ -91,14 +91,14 @@ def _summary(totals: dict[str, Any], slow: int) -> str:
     problems = [
         f"{number:,} {words}"
         for number, words in (
-            (totals["unfinished"], "did not arrive according to the reports"),
+            (totals["unfinished"], "did not arrive"),
             (totals["loops"], "went in a loop"),
         )
         if number
     ]
-    told = f"Of {counted(totals['messages'], 'traced message')}, {' and '.join(problems)}" if problems else (
-        f"All {totals['messages']:,} traced messages arrived"
-    )  # fmt: skip
+    told = f"All {totals['messages']:,} traced messages arrived"
+    if problems:
+        told = f"Of {counted(totals['messages'], 'traced message')}, {' and '.join(problems)}, according to the reports"
     if not slow:
         return f"{told}."
     return f"{told}; 1 link is slow." if slow == 1 else f"{told}; {slow:,} links are slow."

@@ -80,8 +80,8 @@ class Greeting(Struct, kw_only=True):
 class SentIds(Struct, omit_defaults=True, kw_only=True):
     """The ids of sent messages, in short form. The id of the first message is {source}\\first_ordinal.
 
-    The ordinals of the other messages follow. A message that was sent to several queues has `copies`, and the lookup id
-    0. waypost.client.transports.http.packing.sent_ids creates the object.
+    The other messages have the next ordinals. A message that was sent to several queues has `copies`, and the lookup id
+    0. The function waypost.client.transports.http.packing.sent_ids creates this object.
     """
 
     source: str

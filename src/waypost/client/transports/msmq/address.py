@@ -102,7 +102,7 @@ class HostAddress:
             case _:
                 is_possible = isinstance(found, PrivateFormatName | PublicFormatName | MachineFormatName)
         if not is_possible:
-            raise UnsupportedFormatName(f"{self.text} supports neither reading from {found} nor sending to it")
+            raise UnsupportedFormatName(f"{self.text} does not support {found}, neither for reading nor for sending")
         return found
 
     def failure(
