@@ -456,12 +456,17 @@ def test_the_size_of_a_message_is_that_of_its_headers_and_body() -> None:
 
 @pytest.mark.parametrize("level", [AuthenticationLevel.SIG20, AuthenticationLevel.SIG30])
 @pytest.mark.parametrize("label", ["", "order"])
-def test_packets_of_many_protected_messages_are_those_of_each_message(level: AuthenticationLevel, label: str) -> None:
-    """Messages of a size that came before, of a new size, and without a body."""
+@pytest.mark.parametrize("first", [b"one", b"\0"])
+@pytest.mark.parametrize("extension", [b"", b"one", b"\0"])
+def test_packets_of_many_protected_messages_are_those_of_each_message(
+    level: AuthenticationLevel, label: str, first: bytes, extension: bytes
+) -> None:
+    """Messages of a size that came before, of a new size, without a body, and with the same object as the extension."""
     certificate = b"certificate"
     like = replace(plain(), label=label, authentication_level=level, sender_certificate=certificate, soap_body="soap")
-    bodies = [b"one", b"two", b"", b"three", b"", b"six", b"s"]
-    signatures = [bytes([number]) * (64 if number < 6 else 65) for number in range(1, 8)]
+    like.extension = first if extension == first else extension
+    bodies = [first, first[::-1] + b"x", b"two", b"six", b"", b"", b"s", b"\0", first]
+    signatures = [bytes([number]) * (64 if number < 6 else 65) for number in range(1, 1 + len(bodies))]
     ordinals = range(0x01020304, 0x01020304 + len(bodies))
 
     def of(body: bytes, signature: bytes, ordinal: int) -> Message:

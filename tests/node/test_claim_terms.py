@@ -200,7 +200,7 @@ def test_a_term_belongs_to_the_first_run_that_reads_in_it(rig: BulkRig) -> None:
     with pytest.raises(ClaimTaken, match="another run of the query the query reads the claim"):
         rig.claimed(1, **reads(1, RUNS[1]))
     rig.take("two")
-    with pytest.raises(ClaimTaken, match="another run of the query the query reads the claim"):
+    with pytest.raises(ClaimTaken, match="this run of the query the query has lost its claim c: a later run has taken"):
         rig.claimed(1, **reads(2, RUNS[0]))
     assert rig.claimed(1, **reads(2, RUNS[1])) == ["a"]
 
@@ -225,7 +225,7 @@ def test_nothing_is_written_by_a_run_that_has_lost_its_claim(rig: BulkRig, loses
             rig.stop()
         with pytest.raises(ClaimTaken, match="this run of the query the query has lost its claim c"):
             rig.commit_stages(stage, **of_run)
-        with pytest.raises(ClaimTaken, match="or its lease has expired; this run can no longer write"):
+        with pytest.raises(ClaimTaken, match="or its lease has expired; this run can no longer read or write"):
             rig.stage("z", **of_run)
     assert rig.labels(rig.queue("ledger"))[-1:] in ([], ["x"], ["y"])
     assert rig.seen("ledger") == []

@@ -72,7 +72,7 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
 
 
 class Taken(Record, frozen=True, kw_only=True):
-    """The term that a reader got at its start.
+    """The term that the reader received when it started.
 
     Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
     messages of part `given` are claimed. Otherwise, the parts after `settled` were released. `places` divides part

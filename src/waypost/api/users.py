@@ -130,7 +130,7 @@ class ShowUser(Operation[UserInfo], frozen=True, kw_only=True):
 class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
     """Change a user. Other properties stay unchanged. A new role takes effect at once, even for existing tokens.
 
-    To set `ntlm`, also send the `password`, because NTLM requires a hash of the password that is not stored yet.
+    To set `ntlm`, also send the `password`: NTLM requires another hash of the password, which is not stored without it.
     """
 
     name: UserName

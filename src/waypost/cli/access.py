@@ -69,15 +69,21 @@ def open_(
     else:
         out.write(f"{link}\n")
     out.flush()
-    if browser and not webbrowser.open(_page_with(link).as_uri()):
-        say("No browser was found. Open the link in a browser yourself.")
+    if browser:
+        say(_opened(link))
 
 
-def _page_with(link: str) -> Path:
-    """A page that leads to the link. Other accounts can read the command line of a browser, but not this file."""
-    number, path = tempfile.mkstemp(prefix="waypost-open-", suffix=".html")
-    with os.fdopen(number, "w", encoding="utf-8") as file:
-        file.write(
-            f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(link)}"><title>Waypost</title>\n'
-        )
-    return Path(path)
+def _opened(link: str) -> str:
+    """Open a page that leads to the link: other accounts can read the command line of a browser, but not this file."""
+    page = f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(link)}"><title>Waypost</title>\n'
+    try:
+        number, name = tempfile.mkstemp(prefix="waypost-open-", suffix=".html")
+        path = Path(name)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        return f"Cannot write a page for the browser: {error.strerror or error}. Open the link in a browser yourself."
+    if webbrowser.open(path.as_uri()):
+        return "If no page opens in the browser, open the link yourself."
+    path.unlink(missing_ok=True)
+    return "No browser was found. Open the link in a browser yourself."

@@ -283,7 +283,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return await self.queue(queue).send_records(bodies, properties, transaction)
 
     async def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages in a file from `Queue.export_messages` to a queue. Each message gets a new id.
+        """Send the messages of a file, which `Queue.export_messages` has written, to a queue. Each gets a new id.
 
         Messages to a transactional queue are sent in one transaction. `file` is a name or an open binary file.
         `progress` is called after each message with the number of messages sent so far. Raises InvalidParameter if the

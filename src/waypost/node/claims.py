@@ -237,7 +237,7 @@ class Claims:
         if name is not None:
             raise ClaimTaken(
                 f"this run of the query {query} has lost its claim {name}: a later run has taken the claim, the claim "
-                "was released, or its lease has expired; this run can no longer write"
+                "was released, or its lease has expired; this run can no longer read or write"
             )
 
     def committed(self, query: str, batch: int, now: Now, *, is_whole: bool) -> None:
@@ -310,7 +310,8 @@ class Claims:
             raise _of_another_query(wanted.claim, claim.query)
         batch = claim.batch if wanted.batch is UNSET else wanted.batch
         if wanted.term and run != NULL_GUID and run != claim.run:
-            if claim.run != NULL_GUID or self._lost_runs.claim_of(wanted.query, run) is not None:
+            self.check_writer(wanted.query, run)
+            if claim.run != NULL_GUID:
                 raise ClaimTaken(
                     f"another run of the query {wanted.query} reads the claim {wanted.claim}; stop that run first, "
                     "because only one run can use a checkpoint"

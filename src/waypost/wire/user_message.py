@@ -117,10 +117,11 @@ class UserMessage:
             self.session, _ = SessionHeader.decode(buf, at)
 
     def encode(self) -> bytes:
-        return b"".join(self.encode_parts())
+        parts, _ = self.encode_parts()
+        return b"".join(parts)
 
-    def encode_parts(self) -> list[bytes]:
-        """The packet in parts. The body is a part for itself, as it is in the MessagePropertiesHeader."""
+    def encode_parts(self) -> tuple[list[bytes], int]:
+        """The packet in parts, of which one is the body, and the index of the body."""
         try:
             base_flags = self.base.flags & _BASE_KEPT
             user_flags = self.user.flags & _USER_KEPT | user_header.MP
@@ -155,6 +156,8 @@ class UserMessage:
             size = base_header.SIZE + self.user.encode_into(parts, user_flags) + len(before) + len(after)
             if before:
                 parts.append(before)
+            # In front of the body is the fixed part, and the label and the extension if there are any.
+            body_at = len(parts) + 1 + (self.properties.label is not None) + bool(self.properties.extension_data)
             size += self.properties.encode_into(parts)
             if after:
                 parts.append(after)
@@ -165,7 +168,7 @@ class UserMessage:
                 base_flags |= base_header.SH
                 parts.append(self.session.encode())
             parts[0] = self.base.encode_with(base_flags, size)
-            return parts
+            return parts, body_at
         except struct.error as error:
             raise EncodeError(SECTION, "UserMessage Packet", f"a value does not fit its field ({error})") from None
 

@@ -87,7 +87,7 @@ class ArchivingSource(MsmqDataSource):
         return from_arrow_schema(ENTRIES)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        raise NotImplementedError("msmq-archiving only writes archives; to write one, use archive_queues")
+        raise NotImplementedError("msmq-archiving is a format of the archive pipeline; call archive_queues instead")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802, the name is Spark's
         return self.stream(lambda columns: Archiving(shape_of(_MESSAGE, columns), self._root, self._is_tree))
