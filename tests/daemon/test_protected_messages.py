@@ -415,3 +415,17 @@ def test_a_relay_passes_on_what_only_the_destination_can_read(tmp_path: Path) ->
                     assert message.sender_verified
 
     asyncio.run(run())
+
+
+def test_signed_messages_that_are_sent_together_keep_their_bodies_and_extension(tmp_path: Path) -> None:
+    """Also if the first body and the extension are one object in the sender."""
+    shared = b"A" * 20
+    bodies = [shared, b"B" * 20, b"C", shared]
+    with waypost.open(tmp_path / "alone", name="alpha") as manager:
+        manager.create_certificate()
+        queue = manager.create_queue("orders", authenticate=True)
+        queue.send_many(bodies, extension=shared, sign=True)
+        received = queue.receive_many(len(bodies))
+    assert [message.body for message in received] == bodies
+    assert [message.extension for message in received] == [shared] * len(bodies)
+    assert all(message.authenticated for message in received)
