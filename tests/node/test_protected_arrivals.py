@@ -500,6 +500,22 @@ def test_the_words_of_a_message_that_is_neither_signed_nor_encrypted_are_harmles
     assert (a.bodies("q"), a.network.statistics.messages_unverified) == (["plain"], 0)
 
 
+@pytest.mark.spec("MQDMPR-3.1.1.12-11")
+def test_nothing_that_arrives_has_the_level_of_an_xml_signature(net: Net) -> None:
+    """It belongs to messages over HTTP, which Waypost does not take."""
+    a = add(net)
+    peer = connected(net, a)
+    xml = int(AuthenticationLevel.XML_SIG) << security_header.AS_SHIFT
+    claimed = peer.message(Q, "claimed")
+    claimed.security = SecurityHeader(SENDER_SID | security_header.AU | xml, ALICE.encode())
+    signed = sign(peer.message(Q, "signed"))
+    assert signed.security is not None
+    signed.security.flags |= security_header.AU | xml
+    peer.send(claimed, signed)
+    levels = [(each.label, each.authentication_level) for each in a.messages("q")]
+    assert levels == [("claimed", AuthenticationLevel.NONE), ("signed", AuthenticationLevel.SIG20)]
+
+
 def with_padded_key(packet: UserMessage, level: int = 3) -> UserMessage:
     """Encrypt with RC2 and a key of 40 bits, made 128 (MS-MQQB 3.1.7.1.5)."""
     packet.security = SecurityHeader(security_header.AI | security_header.EB)
@@ -510,7 +526,7 @@ def with_padded_key(packet: UserMessage, level: int = 3) -> UserMessage:
     return packet
 
 
-@pytest.mark.spec("MQQB-3.1.5.8.3-15", "MQQB-3.1.3.1-06")
+@pytest.mark.spec("MQQB-3.1.5.8.3-15", "MQQB-3.1.3.1-06", "MQQB-6-06")
 @pytest.mark.parametrize("queue", ["q", "t"])
 @pytest.mark.parametrize("settings", [{}, {"rejects_short_rc2": False}, {"rejects_short_rc2": True}])
 def test_a_padded_key_of_40_bits_is_refused_if_that_is_set(net: Net, settings: dict[str, Any], queue: str) -> None:

@@ -176,7 +176,7 @@ def test_a_message_uses_the_provider_of_its_algorithm_or_is_not_sent(
     assert any(symmetric[-11:])
 
 
-@pytest.mark.spec("MQQB-3.1.7.1.5-06", "MQDMPR-3.1.1.12-09")
+@pytest.mark.spec("MQQB-3.1.7.1.5-06", "MQDMPR-3.1.1.12-09", "MQQB-6-06")
 def test_no_body_is_encrypted_with_40_bits(net: Net) -> None:
     a, peer, name = add(net)
     trust(a, peer)

@@ -6,8 +6,20 @@ import pytest
 
 from tests.node.directory_rig import DirectoryRig
 from tests.node.hosts import Host, Net, Peer, letter
-from tests.node.test_protected_arrivals import ADMIN, ALICE, BAD_SIGNATURE, Q, add, certificate, connected, key, sign
-from waypost.core.message_values import AuthenticationLevel
+from tests.node.test_protected_arrivals import (
+    ADMIN,
+    ALICE,
+    BAD_ENCRYPTION,
+    BAD_SIGNATURE,
+    Q,
+    add,
+    certificate,
+    connected,
+    encrypt,
+    key,
+    sign,
+)
+from waypost.core.message_values import AuthenticationLevel, SenderIdentifierType
 from waypost.directory.objects import QueueManager
 from waypost.directory.queries import Query, by_identifier
 from waypost.node.directory import DirectoryMode
@@ -71,6 +83,30 @@ def test_a_pinned_signing_key_verifies_the_messages_of_its_queue_manager_alone(n
     assert not delivered(a, peer, GUID, cert=certificate(1, -9, -1))
     a.node.protection.facts_changed(ProtectionFacts(pins={GUID: {}}))
     assert not delivered(a, peer, GUID)
+
+
+@pytest.mark.spec("MQMQ-2.2.20.6-11")
+def test_a_queue_manager_that_signs_is_named_by_its_guid_and_encrypts_for_the_receiver(net: Net) -> None:
+    a = add(net)
+    a.node.protection.facts_changed(ProtectionFacts(signing_pins={GUID: (blob(),)}))
+    peer = connected(net, a)
+
+    def arrives(guid: bytes, number: int) -> bool:
+        count = len(a.messages("q"))
+        packet = peer.message(Q, "secret", body=b"of the queue manager", **ADMIN)
+        peer.send(encrypt(by_queue_manager(packet, guid), number=number))
+        return len(a.messages("q")) > count
+
+    assert arrives(GUID, 9)
+    (message,) = a.messages("q")
+    assert (message.body, message.sender_identifier) == (b"of the queue manager", GUID)
+    assert message.sender_identifier_type is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER
+    assert message.authentication_level is AuthenticationLevel.SIG20
+    assert not arrives(GUID[::-1], 9)
+    assert a.classes("admin")[-1] == BAD_SIGNATURE
+    # EncryptionKey is not for this queue manager.
+    assert not arrives(GUID, 8)
+    assert a.classes("admin")[-1] == BAD_ENCRYPTION
 
 
 def test_a_signing_key_that_is_pinned_for_a_host_counts_for_the_guid_that_answered_there(net: Net) -> None:

@@ -171,7 +171,7 @@ class Driver:
             node, restored = _started(store, settings, path)
             open_keys = partial(_key_desk, Path(path), keys or KeySettings(), node, notify)
             driver = cls(store, node, open_keys, outside, is_alone=is_alone)
-            if (Path(path) / KEY_FOLDER).exists():
+            if (Path(path) / KEY_FOLDER).exists() or node.directory.is_integrated:
                 driver._open_key_folder()
             driver.restored = restored
             driver.node.kernel.room = store.room
@@ -319,6 +319,9 @@ class Driver:
     def _open_key_folder(self) -> "KeyDesk":
         if self._keys is None:
             self._keys = self._open_keys()
+            if self.node.directory.is_integrated:
+                # MS-MQDMPR 3.1.3: other queue managers find the keys in the directory.
+                self._keys.folder.make_keys()
             self._take_results()
         return self._keys
 

@@ -26,6 +26,7 @@ from waypost.errors import DirectoryObjectNotFound
 from waypost.guid import NULL_GUID
 from waypost.node import directory_store, manager_store
 from waypost.node.kernel import Kernel
+from waypost.security.access import sid_of
 from waypost.store.port import Batch, Reader
 from waypost.wire.format_names import PublicFormatName
 from waypost.wire.keys import MqDsPublicKeys
@@ -79,10 +80,7 @@ class NodeDirectory:
 
     def is_domain_user(self, sid: Sid) -> bool:
         """Whether the directory has a user with this SID. In workgroup mode it has none."""
-        if not self.is_integrated:
-            return False
-        filters = (AttributeFilter("security_identifier", Operator.EQUALS, sid),)
-        return self.events.read_directory(Query(User, filters), self._kernel.now).value is not None
+        return self.is_integrated and self._user(sid) is not None
 
     def queue_manager_of(self, name: PublicFormatName) -> bytes:
         """The owner of the queue: DestinationQueueManagerIdentifier of a message. Raises DirectoryObjectNotFound."""
@@ -108,13 +106,19 @@ class NodeDirectory:
 
     def signing_keys_of(self, queue_manager: bytes) -> MqDsPublicKeys:
         """PublicSigningKeyList of this queue manager, or of another one that the directory knows."""
-        own = self.events.local.queue_manager
-        if queue_manager == own.identifier:
-            return own.public_signing_key_list
-        if not self.is_integrated:
-            return NO_KEYS
-        found = self.events.read_directory(Query(QueueManager, by_identifier(queue_manager)), self._kernel.now).value
+        found = self._queue_manager(queue_manager)
         return NO_KEYS if found is None else found.public_signing_key_list
+
+    def encryption_keys_of(self, queue_manager: bytes) -> MqDsPublicKeys:
+        """PublicEncryptionKeyList of this queue manager, or of another one that the directory knows."""
+        found = self._queue_manager(queue_manager)
+        return NO_KEYS if found is None else found.public_encryption_key_list
+
+    def certificates_of(self, sid: bytes) -> Iterator[bytes]:
+        """MS-MQQB 3.1.5.8.3: the certificates that the directory has for the user with this SID (packet form)."""
+        of_whom = sid_of(sid) if self.is_integrated else None
+        found = None if of_whom is None else self._user(of_whom)
+        return iter(()) if found is None else (each.certificate for each in found.certificates.certificates)
 
     def has_keys(self, encryption: MqDsPublicKeys, signing: MqDsPublicKeys) -> bool:
         """Whether these are the published keys of this queue manager."""
@@ -160,8 +164,21 @@ class NodeDirectory:
         return map(queue_object, self._manager.queues.values())
 
     def _own_object(self) -> QueueManager | None:
-        query = Query(QueueManager, by_identifier(self._manager.identity.identifier))
-        return self.events.read_directory(query, self._kernel.now).value
+        return self._known_queue_manager(self._manager.identity.identifier)
+
+    def _known_queue_manager(self, queue_manager: bytes) -> QueueManager | None:
+        return self.events.read_directory(Query(QueueManager, by_identifier(queue_manager)), self._kernel.now).value
+
+    def _queue_manager(self, identifier: bytes) -> QueueManager | None:
+        """This queue manager as it knows itself, or another one as the directory knows it."""
+        own = self.events.local.queue_manager
+        if identifier == own.identifier:
+            return own
+        return self._known_queue_manager(identifier) if self.is_integrated else None
+
+    def _user(self, sid: Sid) -> User | None:
+        filters = (AttributeFilter("security_identifier", Operator.EQUALS, sid),)
+        return self.events.read_directory(Query(User, filters), self._kernel.now).value
 
     def _update(self, own: QueueManager, names: HostNames, quota: int) -> None:
         changed = replace(

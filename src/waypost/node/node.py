@@ -264,7 +264,7 @@ class Node:
         kernel, network, positions = self.kernel, self.network, self.manager.positions
         while (
             (events := positions.events)
-            or (self._is_integrated and self.directory.settle())
+            or (self._is_integrated and self._settle_directory())
             or (network is not None and network.settle(now))
         ):
             positions.events = []
@@ -306,6 +306,12 @@ class Node:
         if any(isinstance(message, ReenlistmentFailed) for message in told):
             # MS-MQDMPR 3.1.4.11: the start has failed.
             self.manager.queue_manager_stopped()
+
+    def _settle_directory(self) -> bool:
+        if not self.directory.settle():
+            return False
+        self.protection.directory_changed()
+        return True
 
     def _handle(self, event: Event, now: Now) -> None:
         match event:

@@ -187,7 +187,7 @@ class ProtectedSending:
         if all(isinstance(each.queue, OutgoingQueue) for each in handle.multiple or (handle,)):
             return
         sid = call.caller.sid.encode()
-        if self._node.protection.registered(certificate, sid, call.now) is None:
+        if not self._node.protection.is_registered(certificate, sid, call.now):
             raise InvalidParameter(
                 f"the certificate is not registered for {call.caller.name}, so queues of this computer refuse the "
                 "message; register the certificate with `waypost cert register`"

@@ -1,5 +1,8 @@
-"""Keys and certificates as the engine knows them: facts of the key folder, and the caches of MS-MQQB 3.1.1.3."""
+"""Keys and certificates as the engine knows them: facts of the key folder and of the directory, and the caches of
+MS-MQQB 3.1.1.3.
+"""
 
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -15,7 +18,7 @@ from waypost.security.access import QUEUE_MANAGER, Sender, user_sender
 from waypost.security.aging_cache import AgingCache
 from waypost.security.certificates import public_key_of
 from waypost.security.ciphers import BodyEncryption, BodySealer, CryptoServiceProvider
-from waypost.security.protection_facts import NO_FACTS, ExchangeKeys, ProtectionFacts, Registered
+from waypost.security.protection_facts import NO_FACTS, ExchangeKeys, ProtectionFacts, keys_by_provider
 from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.keys import KeyType, SessionKeyAlgorithm
 from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
@@ -48,6 +51,7 @@ class Protection:
     __slots__ = (
         "_answered",
         "_directory",
+        "_directory_keys",
         "_kernel",
         "_trusts_unsigned",
         "_users",
@@ -69,17 +73,27 @@ class Protection:
         self._answered: dict[str, bytes] = {}
         self.receive_keys: Final[AgingCache[ReceiveKey, tuple[bytes, ...]]] = AgingCache(RECEIVE_KEYS, KEY_LIFETIME)
         self.send_keys: Final[AgingCache[SendKey, BodySealer]] = AgingCache(SEND_KEYS, KEY_LIFETIME)
-        self.user_certs: Final[AgingCache[tuple[bytes, bytes], Registered]] = AgingCache(USER_CERTS, CERT_LIFETIME)
+        # SenderCert and SecurityID of certificates that are registered.
+        self.user_certs: Final[AgingCache[tuple[bytes, bytes], bool]] = AgingCache(USER_CERTS, CERT_LIFETIME)
+        # RemoteQMPublicKey, for all sessions.
+        self._directory_keys: Final[dict[bytes, ExchangeKeys]] = {}
 
     def facts_changed(self, facts: ProtectionFacts) -> None:
         """Take the facts of the key folder. Nothing that was true before counts any more."""
-        self.facts = facts
-        for cache in (self.receive_keys, self.send_keys, self.user_certs):
-            cache.clear()
+        self._take(facts)
         self._answered = {**self._answered, **facts.answered}
         if self._kernel.failure is None and not self._directory.has_keys(facts.encryption_list, facts.signing_list):
             with self._kernel.operation(self._kernel.now):
                 self._directory.publish_keys(facts.encryption_list, facts.signing_list)
+
+    def directory_changed(self) -> None:
+        """Take what the directory has now. Keys that are being made for earlier facts are not used."""
+        self._take(replace(self.facts))
+
+    def _take(self, facts: ProtectionFacts) -> None:
+        self.facts = facts
+        for cache in (self.receive_keys, self.send_keys, self.user_certs, self._directory_keys):
+            cache.clear()
 
     def remember(self, cache: AgingCache[K, V], key: K, value: V, now: Now) -> None:
         """Add an entry to a cache, which is cleaned up when its oldest entry ends."""
@@ -94,16 +108,19 @@ class Protection:
         if ends is not None:
             self._kernel.timers.start((Protection, id(cache)), ends + _LATER, partial(self._clean_up, cache))
 
-    def registered(self, certificate: bytes, sid: bytes, now: Now) -> Registered | None:
-        """MS-MQQB 3.1.5.8.3: the registration of a certificate for a SID."""
+    def is_registered(self, certificate: bytes, sid: bytes, now: Now) -> bool:
+        """MS-MQQB 3.1.5.8.3: whether a certificate is registered for a SID, in the user store or in the directory.
+
+        A certificate of the user store belongs to its owner there, whatever the directory says.
+        """
         key = certificate, sid
-        found = self.user_certs.get(key, now.monotonic)
-        if found is None:
-            found = self.facts.owner(certificate)
-            if found is None or found.sid != sid:
-                return None
-            self.remember(self.user_certs, key, found, now)
-        return found
+        if self.user_certs.get(key, now.monotonic):
+            return True
+        known = self.facts.owner(certificate)
+        if not (certificate in self._directory.certificates_of(sid) if known is None else known.sid == sid):
+            return False
+        self.remember(self.user_certs, key, True, now)
+        return True
 
     def sender(self, sid: bytes) -> Sender:
         """The sender whose certificate is registered for this SID, with its groups if it is a user here."""
@@ -162,11 +179,14 @@ class Protection:
         return True
 
     def exchange_keys(self, name: FormatName | None, queue_manager: bytes) -> tuple[Remote, ExchangeKeys] | None:
-        """The exchange keys of the queue manager of a queue, with the name under which they are known."""
+        """The exchange keys of the queue manager of a queue, with the name under which they are known.
+
+        Pinned keys have precedence over those of the directory, which has none for a direct name.
+        """
         pins = self.facts.pins
         if not isinstance(name, DirectFormatName):
-            found = pins.get(queue_manager) if queue_manager != NULL_GUID else None
-            return None if found is None else (queue_manager, found)
+            keys = pins.get(queue_manager) or self._keys_in_directory(queue_manager)
+            return (queue_manager, keys) if keys and queue_manager != NULL_GUID else None
         host = name.address.lower()
         found = pins.get(host)
         if found is not None:
@@ -174,6 +194,15 @@ class Protection:
         guid = self._answered.get(host)
         found = None if guid is None else pins.get(guid)
         return None if guid is None or found is None else (guid, found)
+
+    def _keys_in_directory(self, queue_manager: bytes) -> ExchangeKeys:
+        """MS-MQQB 3.1.7.1.5: PublicEncryptionKeyList of another queue manager."""
+        found = self._directory_keys.get(queue_manager)
+        if found is None:
+            found = keys_by_provider(self._directory.encryption_keys_of(queue_manager))
+            if found:
+                self._directory_keys[queue_manager] = found
+        return found
 
     def unknown_keys(self, name: FormatName | None, queue_manager: bytes) -> str:
         """The sentence about missing keys, with the command to type."""

@@ -77,7 +77,7 @@ def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Send
         return UNNAMED
     if sender_type == SENDER_QUEUE_MANAGER:
         return CLAIMED_QUEUE_MANAGER if groups_of is None else QUEUE_MANAGER
-    sid = _sid(header.security_id) if sender_type == SENDER_SID else None
+    sid = sid_of(header.security_id) if sender_type == SENDER_SID else None
     if sid is None:
         return UNKNOWN
     if groups_of is None:
@@ -88,7 +88,7 @@ def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Send
 
 def user_sender(sid: bytes) -> Sender:
     """The sender whose certificate is registered for this SID (packet form)."""
-    found = _sid(sid)
+    found = sid_of(sid)
     return UNKNOWN if found is None else Sender(frozenset({found, EVERYONE, AUTHENTICATED_USERS}))
 
 
@@ -177,7 +177,8 @@ def _is_of_accounts(sid: Sid) -> bool:
     return sid.identifier_authority == _NT_AUTHORITY and sid.sub_authority[:1] == (_ACCOUNTS,)
 
 
-def _sid(data: bytes) -> Sid | None:
+def sid_of(data: bytes) -> Sid | None:
+    """The SID that the bytes (packet form) are, or None."""
     try:
         sid, end = Sid.decode(data, 0)
     except DecodeError:

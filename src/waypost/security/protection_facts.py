@@ -32,6 +32,16 @@ ExchangeKeys = Mapping[CryptoServiceProvider, PublicKeyBlob]
 
 
 _NONE: Final = MqDsPublicKeys(())
+_PROVIDERS: Final = {provider.value: provider for provider in CryptoServiceProvider}
+
+
+def keys_by_provider(found: MqDsPublicKeys) -> ExchangeKeys:
+    """The keys of a list of MS-MQMQ 2.2.2, without those of unknown providers."""
+    return {
+        _PROVIDERS[each.s_provider_name]: each.a_buf
+        for each in found.a_public_keys
+        if each.s_provider_name in _PROVIDERS
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from waypost.errors import DecodeError, InvalidParameter
 from waypost.limits import MAX_SENDER_CERT_SIZE
 from waypost.security.certificates import REFUSALS
 from waypost.security.ciphers import PROVIDER_TYPES, CryptoServiceProvider
-from waypost.security.protection_facts import ExchangeKeys
+from waypost.security.protection_facts import ExchangeKeys, keys_by_provider
 from waypost.wire.keys import KeyType, MqDsPublicKey, MqDsPublicKeys, PublicKeyBlob
 
 # Shorter keys are broken in hours or months; longer ones stop a worker for seconds.
@@ -161,8 +161,7 @@ def exchange_keys(data: bytes, where: str) -> ExchangeKeys:
         raise InvalidParameter(f"{where} is neither PEM nor MQDSPUBLICKEYS: {error}") from None
     if end != len(data):
         raise InvalidParameter(f"{where}: {len(data) - end} extra bytes follow the keys")
-    names = {provider.value: provider for provider in CryptoServiceProvider}
-    keys = {names[each.s_provider_name]: each.a_buf for each in found.a_public_keys if each.s_provider_name in names}
+    keys = keys_by_provider(found)
     if not keys:
         raise InvalidParameter(f"{where} contains no key of a known provider")
     for each in keys.values():

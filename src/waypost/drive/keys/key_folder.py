@@ -160,6 +160,12 @@ class KeyFolder:
                 return each
         return self._add_key(kind, self._workers.call(Generate(self._settings.bits)), 0)
 
+    def make_keys(self) -> None:
+        """Make the keys that are missing."""
+        with self._lock:
+            for kind in KINDS:
+                self._current(kind)
+
     def rotate(self, kind: KeyKind, grace_days: int) -> None:
         """Make a new key. An exchange key before it decrypts for some days more."""
         data = self._workers.call(Generate(self._settings.bits))

@@ -257,11 +257,10 @@ class Checking:
             level = AuthenticationLevel(int(version))
             reason = self._objection(packet, version, level) or _invalid(found, now)
             if not reason and security.sender_type == SENDER_SID:
-                registered = self._protection.registered(security.sender_cert, security.security_id, now)
-                if registered is None:
-                    reason = "the certificate is not registered for the SID of the sender"
+                if self._protection.is_registered(security.sender_cert, security.security_id, now):
+                    verdict.sid = security.security_id
                 else:
-                    verdict.sid = registered.sid
+                    reason = "the certificate is not registered for the SID of the sender"
             if not reason:
                 verdict.level = level
                 return
