@@ -26,9 +26,10 @@ from waypost.security.work import CheckedSignature, CheckSignature, UnwrapKeys, 
 _LENGTH: Final = Struct("<I")
 # Seconds after which a worker without work ends.
 _REST: Final = 60.0
-# Added to the nice value of the daemon: all callers wait for its event loop, and only some of them for keys. At 10 a
-# process has a tenth of the time of an ordinary one beside it, so that other programs on the computer do not stop it.
-NICENESS: Final = 10
+# Added to the nice value of the daemon: all callers wait for its event loop, and only some of them for keys. At 15 a
+# process has a thirtieth of the time of an ordinary one beside it: at 10 it delays senders of plain messages more, and
+# at 19 other programs on the computer nearly stop it.
+NICENESS: Final = 15
 # A process that has ended, or that writes nonsense.
 _ENDED: Final = (OSError, EOFError, ValueError)
 _encode: Final = msgspec.msgpack.Encoder().encode
