@@ -324,9 +324,9 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="GUIDs or IP addresses of relays: queue managers that are allowed to forward acknowledgments "
             "from other hosts. The next hop of a route is always allowed to forward acknowledgments, so you do not "
-            "need to list it. If you change a route, add the old next hop to this list. You can remove the old next "
-            "hop after the final acknowledgments of all messages on the old route have arrived. If you list the GUID "
-            "of a queue manager, the daemon accepts acknowledgments from the following addresses of this queue "
+            "need to list it. If you change a route, add the old next hop to `routing.relays`. You can remove the old "
+            "next hop after the final acknowledgments of all messages on the old route have arrived. If you list the "
+            "GUID of a queue manager, the daemon accepts acknowledgments from the following addresses of this queue "
             "manager: addresses to which the daemon has connected, addresses in the route or the directory, and "
             "addresses that you have added with `waypost sequence admit`. Because a relay forwards messages from many "
             "senders, the daemon remembers 10 times as many messages from a relay to detect duplicates."
@@ -418,7 +418,8 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         Meta(
             description="Accept calls without authentication (AllowNonauthenticatedRpc of MSMQ). If "
-            "`deny_workgroup_clients` is also true, the daemon accepts such calls only from clients in a workgroup."
+            "`deny_workgroup_clients` is also true, the daemon accepts calls without authentication only from clients "
+            "in a workgroup."
         ),
     ] = False
     deny_workgroup_clients: Annotated[
@@ -468,7 +469,7 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         Meta(
             description="Hosts to which the daemon is allowed to authenticate as `user`. Write each host name or IP "
-            "address as in the names of queues. If empty, the hosts in `routing.routes` are allowed. This list "
+            "address as in the names of queues. If empty, the hosts in `routing.routes` are allowed. The list of hosts "
             "protects the password: any program can ask the daemon to read from any host, and each host to which the "
             "daemon authenticates gets a proof of the password."
         ),

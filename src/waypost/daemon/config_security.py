@@ -68,7 +68,7 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         Meta(
             description="Refuse a message if only 40 bits of its 128-bit RC2 key are random (MS-MQQB 3.1.1.3, "
-            "RejectEnhancedRC2Using40BitKeys). Old versions of Windows use such keys."
+            "RejectEnhancedRC2Using40BitKeys). Old versions of Windows use RC2 keys with 40 random bits."
         ),
     ] = False
     trust_unsigned_sender: Annotated[
