@@ -1,4 +1,4 @@
-"""Waypost: a message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire.
+"""Waypost: a message queue manager that uses the network protocols of Microsoft Message Queuing (MSMQ).
 
     import waypost
 

@@ -232,7 +232,7 @@ def test_queues_are_created_by_users_and_owned_by_their_creator(door: Inside) ->
     door.callers["bob"] = verified(door.callers["bob"].sid, frozenset(), Role.OPERATE, "bob", "http 127.0.0.1")
     assert door.call("bob", CreateQueue(name="new")).owner == "bob"
     door.node.access.check_create(door.callers["alice"], "x")
-    with pytest.raises(AccessDenied, match="may not create queues"):
+    with pytest.raises(AccessDenied, match="does not have the right to create queues"):
         door.node.access.check_create(door.callers["nobody"], "x")
 
 

@@ -221,7 +221,7 @@ def test_a_configured_token_wins_and_metrics_can_be_open(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "bits", "sentence", "hint"),
     [
-        ("t0ken", 0o644, "has the mode 0644, so other accounts may know the token", "chmod 600"),
+        ("t0ken", 0o644, "has the mode 0644, so other accounts might know the token", "chmod 600"),
         ("t0ken", 0o620, "has the mode 0620", "chmod 600"),
         ("", 0o600, "does not contain a token", "run rm "),
         ("t\0ken", 0o600, "does not contain a token", "run rm "),

@@ -191,7 +191,7 @@ def test_a_salvaged_store_never_starts_as_if_there_were_no_users(tmp_path: Path)
     assert f"waypost store forget-users {new}" in salvaged.stderr
     refused = serve(new)
     assert refused.returncode == 1
-    assert f"{new / DATA} is the result of a salvage that may have lost users (ada-lovelace)" in refused.stderr
+    assert f"{new / DATA} is the result of a salvage that might have lost users (ada-lovelace)" in refused.stderr
     assert f"hint: to continue without the lost users, run `waypost store forget-users {new}`" in refused.stderr
     assert waypost.verify(new).is_whole
     forgotten = cli("store", "forget-users", str(new), "--json")

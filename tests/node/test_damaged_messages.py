@@ -433,7 +433,7 @@ def test_a_message_with_another_key_is_set_aside_where_it_was_and_where_it_is(ri
 
 def test_a_start_on_a_count_that_does_not_fit_is_refused(rig: BulkRig) -> None:
     lose(rig, "b")
-    with pytest.raises(StoreDamaged, match="has 2 messages, but its record counts 3"):
+    with pytest.raises(StoreDamaged, match="has 2 messages, but its record contains the count 3"):
         rig.crash()
 
 
@@ -450,5 +450,5 @@ def test_a_start_names_a_record_that_it_cannot_do_without(rig: BulkRig, table: T
 
 def test_the_table_of_messages_has_nobody_elses(rig: BulkRig) -> None:
     rig.memory._tables[Table.MESSAGES].apply(Action.PUT, keys.message_key(999, 1), b"stray")
-    with pytest.raises(StoreDamaged, match="the store counts 4 records in the table messages, but 3 were found"):
+    with pytest.raises(StoreDamaged, match="the table messages should have 4 records, but 3 were found"):
         rig.crash()

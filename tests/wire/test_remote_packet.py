@@ -184,7 +184,7 @@ def test_ah_is_set_only_if_envelope_and_compound_message_are_both_there() -> Non
     packet = RemotePacket.of(plain.encode(), Origin(RELAY, IPV4))
     assert not user_flags(packet.user_message) & user_header.AH
     for made in (only_envelope, only_compound):
-        with pytest.raises(EncodeError, match="must be present if SRMPEnvelopeHeader is present"):
+        with pytest.raises(EncodeError, match="must be present if and only if SRMPEnvelopeHeader is present"):
             made.encode()
     # The tail of the header stands where it always does.
     packet = RemotePacket.of(both.encode(), Origin(RELAY, IPV4))

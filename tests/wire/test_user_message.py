@@ -231,7 +231,7 @@ def test_bytes_of_another_length_than_their_field_are_refused_when_encoding() ->
     made[3].transaction = TransactionHeader(connector_qm_guid=b"abc")
     made[4].srmp_envelope = SrmpEnvelopeHeader()
     for each in made:
-        with pytest.raises(EncodeError, match=r"must have 16|must be present if SRMPEnvelopeHeader"):
+        with pytest.raises(EncodeError, match=r"must have 16|must be present if and only if SRMPEnvelopeHeader"):
             each.encode()
     for packet in (Ping(qm_guid=b"abc"), EstablishConnection(client_guid=b"abc"), EstablishConnection(padding=b"")):
         with pytest.raises(EncodeError, match="must have"):

@@ -38,7 +38,7 @@ class Names(Struct, frozen=True, forbid_unknown_fields=True):
 
     computer: Annotated[
         str,
-        Meta(description="Name of the computer, with or without its domain. Empty: the host name."),
+        Meta(description="Name of the computer, with or without its domain. If empty, Waypost uses the host name."),
     ] = ""
     aliases: Annotated[
         tuple[str, ...],
@@ -55,9 +55,9 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
     path: Annotated[
         str,
         Meta(
-            description="Data folder. Empty: on Windows, `%LOCALAPPDATA%\\waypost`; on other systems, "
-            "`$XDG_STATE_HOME/waypost`, or `~/.local/state/waypost` if the variable is not set. The default does not "
-            "depend on the current folder."
+            description="Data folder. On Windows, the default is `%LOCALAPPDATA%\\waypost`. On other systems, the "
+            "default is `$XDG_STATE_HOME/waypost`, or `~/.local/state/waypost` if the variable XDG_STATE_HOME is not "
+            "set. The default does not depend on the current folder."
         ),
     ] = ""
     max_size_gb: Annotated[float, Meta(gt=0, le=1 << 20, description="Maximum size of the store file, in GiB.")] = (
@@ -70,8 +70,8 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             le=1 << 20,
             description="Disk space to keep free, in MiB. When less space is free, the daemon refuses new messages. "
             "Programs can still receive and purge messages, and the daemon still processes acknowledgments. With the "
-            "value 0, the daemon keeps a quarter of the size of the stored data free, but at least 1 MiB, at most 64 "
-            "MiB, and at most an eighth of the disk.",
+            "value 0, the reserve is a quarter of the size of the stored data. The minimum reserve is 1 MiB, and the "
+            "maximum reserve is 64 MiB or an eighth of the disk, whichever is smaller.",
         ),
     ] = 0.0
     backup_limit_s: Annotated[
@@ -99,22 +99,20 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     bind: Annotated[
         str,
         Meta(
-            description="Local IP address for connections from and to other queue managers. Empty: all addresses of "
-            "the computer, including the addresses that other computers can reach."
+            description="Local IP address for connections from and to other queue managers. If empty, the daemon uses "
+            "all addresses of the computer, including the addresses that other computers can reach."
         ),
     ] = ""
     port: Annotated[Port, Meta(description="TCP port to listen on. The value 0 means any free port.")] = SESSION_PORT
-    ping_port: Annotated[
-        Port, Meta(description="UDP port to listen on for pings. The value 0 means any free port.")
-    ] = PING_PORT
-    peer_port: Annotated[PeerPort, Meta(description="TCP port to connect to on other queue managers.")] = SESSION_PORT
-    peer_ping_port: Annotated[PeerPort, Meta(description="UDP port on other queue managers to send pings to.")] = (
+    ping_port: Annotated[Port, Meta(description="UDP port for incoming pings. The value 0 means any free port.")] = (
         PING_PORT
     )
+    peer_port: Annotated[PeerPort, Meta(description="TCP port of other queue managers.")] = SESSION_PORT
+    peer_ping_port: Annotated[PeerPort, Meta(description="UDP port of other queue managers for pings.")] = PING_PORT
     ping: Annotated[
         bool,
         Meta(
-            description="Ping a host before opening a session, to ask whether the host accepts the session. Also "
+            description="Before opening a session, ping the host to find out whether the host accepts sessions. Also "
             "answer pings from other hosts."
         ),
     ] = _TRANSFER.ping
@@ -131,8 +129,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=MIN_ACK_TIMEOUT,
             le=MAX_TIMEOUT,
-            description="Maximum time to wait for a session acknowledgment, in milliseconds. After this time, the "
-            "session closes. The protocol defines the valid range.",
+            description="Maximum time to wait for a session acknowledgment, in milliseconds. If no acknowledgment "
+            "arrives in this time, the session closes. The protocol defines the valid range.",
         ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
@@ -144,13 +142,16 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
         Seconds,
-        Meta(description="Maximum delay of an order acknowledgment if more messages keep arriving, in seconds."),
+        Meta(
+            description="Maximum delay of an order acknowledgment, in seconds. This limit applies if more messages "
+            "keep arriving."
+        ),
     ] = _TRANSFER.maximum_order_ack_delay_s
     resend_timeouts_s: Annotated[
         tuple[Seconds, Seconds, Seconds, Seconds],
         Meta(
-            description="Times to wait before sending unacknowledged transactional messages again, in seconds. Each "
-            "of the first three values applies to three retries. The fourth value applies to all later retries."
+            description="Times to wait before sending unacknowledged transactional messages again, in seconds. Each of "
+            "the first three values is used for three retries. The fourth value is used for all later retries."
         ),
     ] = (
         _TRANSFER.resend_timeouts.short,
@@ -160,20 +161,23 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     )
     session_init_timeout_s: Annotated[
         Seconds,
-        Meta(description="Maximum time to open a session, in seconds. After this time, the connection closes."),
+        Meta(
+            description="Maximum time to open a session, in seconds. If the session is not open after this time, the "
+            "connection closes."
+        ),
     ] = _TRANSFER.session_init_timeout_s
     idle_timeout_s: Annotated[Seconds, Meta(description="Time after which an idle session closes, in seconds.")] = (
         _TRANSFER.idle_timeout_s
     )
-    retry_connect_s: Annotated[Seconds, Meta(description="Time to wait after a failed connection, in seconds.")] = (
-        _TRANSFER.retry_connect_s
-    )
+    retry_connect_s: Annotated[
+        Seconds, Meta(description="Time to wait after a failed connection attempt, in seconds.")
+    ] = _TRANSFER.retry_connect_s
     connect_timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Maximum time to connect, in seconds. If a host does not answer, TCP repeats the connection "
-            "request only after 1, 3, 7 and 15 seconds. With a short time limit, the daemon begins a new connection "
-            "sooner, and therefore notices sooner that the host is available again."
+            description="Maximum time for a connection attempt, in seconds. If a host does not answer, TCP repeats the "
+            "connection request only after 1, 3, 7 and 15 seconds. With a short time limit, the daemon begins a new "
+            "attempt sooner. Therefore, the daemon notices sooner that the host is available again."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
@@ -183,22 +187,29 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     duplicate_history_size: Annotated[
         Count,
         Meta(
-            description="Number of messages to remember for each IPv4 address or IPv6 /64 network. The daemon uses "
-            "these messages to detect duplicates. For a relay, the daemon remembers 10 times as many messages."
+            description="Number of messages that the daemon remembers for each IPv4 address or IPv6 /64 network, to "
+            "detect duplicates. For a relay, the daemon remembers 10 times as many messages."
         ),
     ] = _TRANSFER.duplicate_history_size
     duplicate_history_s: Annotated[
-        Seconds, Meta(description="Time for which the daemon remembers a message to detect duplicates, in seconds.")
+        Seconds,
+        Meta(
+            description="Time for which the daemon remembers a message, in seconds. The daemon uses "
+            "remembered messages to detect duplicates."
+        ),
     ] = _TRANSFER.duplicate_history_s
     max_sessions: Annotated[
         Count,
-        Meta(description="Maximum number of sessions from other queue managers. The daemon refuses further sessions."),
+        Meta(
+            description="Maximum number of sessions from other queue managers. When this limit is reached, the daemon "
+            "refuses new sessions."
+        ),
     ] = _TRANSFER.max_sessions
     max_connections: Annotated[
         Count,
         Meta(
-            description="Maximum number of incoming TCP connections, with or without a session. The daemon closes "
-            "further connections immediately."
+            description="Maximum number of incoming TCP connections, with or without a session. When this limit is "
+            "reached, the daemon immediately closes new connections."
         ),
     ] = 4096
     max_connections_per_peer: Annotated[
@@ -208,24 +219,23 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Count,
         Meta(
             description="Maximum number of protocol errors per minute from one IPv4 address or IPv6 /64 network. "
-            "Above this limit, the daemon refuses new connections from the address for a while."
+            "Above this limit, the daemon temporarily refuses new connections from this address or network."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
         Seconds,
         Meta(
-            description="Maximum time that the TimeStamp of a new transactional sequence may be ahead of the clock of "
-            "this computer, in seconds. If the TimeStamp is further ahead, the daemon refuses the messages of the "
-            "sequence. The sender keeps the messages and sends them again later. `waypost doctor` shows the refused "
-            "sequences."
+            description="Limit for the TimeStamp of a new transactional sequence, in seconds ahead of the clock of "
+            "this computer. If the TimeStamp is further ahead, the daemon refuses the messages of the sequence. The "
+            "sender keeps the messages and sends them again later. `waypost doctor` shows the refused sequences."
         ),
     ] = _TRANSFER.max_sequence_ahead_s
     new_sequences_at_once: Annotated[
         Count,
         Meta(
-            description="Maximum number of new transactional sequences that one IPv4 address or IPv6 /64 network may "
-            "begin in one burst. The daemon refuses the messages of further sequences. The sender keeps the messages "
-            "and sends them again later. `waypost doctor` shows the address."
+            description="Maximum number of new transactional sequences in one burst from one IPv4 address or IPv6 /64 "
+            "network. Above this limit, the daemon refuses the messages of new sequences. The sender keeps the "
+            "messages and sends them again later. `waypost doctor` shows the address of the sender."
         ),
     ] = _TRANSFER.new_sequences_at_once
     new_sequences_per_s: Annotated[
@@ -235,29 +245,29 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     send_insecure_nacks: Annotated[
         bool,
         Meta(
-            description="Also send negative acknowledgments that reveal queues or rights to the sender: unknown queue, "
-            "access denied, bad signature, bad encryption, and unsupported cryptographic provider (MS-MQQB 3.1.7.15, "
-            "SendInsecureNacks)."
+            description="Also send negative acknowledgments that reveal information about queues or rights to the "
+            "sender: unknown queue, access denied, bad signature, bad encryption, and unsupported cryptographic "
+            "provider (MS-MQQB 3.1.7.15, SendInsecureNacks)."
         ),
     ] = _TRANSFER.send_insecure_nacks
     ack_hosts: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="Hosts that the daemon may connect to when a message from another host requests "
-            "acknowledgments. `any`: every host that a message specifies in the name of an administration queue. "
-            "`known`: hosts in `routing.routes` or in the directory, and hosts to which this computer has sent "
-            "messages. A list: host names, IP addresses and GUIDs, as used in the names of administration queues; "
-            "the list may also contain `known`. Empty: no host."
+            description="Hosts to which the daemon sends acknowledgments that messages from other hosts request. The "
+            "value `any` allows every host that a message specifies in the name of an administration queue. The value "
+            "`known` allows the hosts in `routing.routes` or in the directory, and hosts to which this computer has "
+            "sent messages. A list contains host names, IP addresses and GUIDs, as used in the names of administration "
+            "queues. The list can also contain `known`. If the list is empty, no host is allowed."
         ),
     ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[
         tuple[str, ...],
         Meta(
             description="Additional addresses from which to accept acknowledgments of transactional messages, such as "
-            "addresses of queue managers behind NAT. `GUID=ADDRESS`: an address of one queue manager. `ADDRESS`: an "
-            "address of any queue manager. The daemon always accepts the addresses to which it has connected, and the "
-            "addresses to which the host name of the destination resolves. `waypost sequence admit` adds an address "
-            "without a restart."
+            "addresses of queue managers behind NAT. `GUID=ADDRESS` adds an address of one queue manager. `ADDRESS` "
+            "adds an address for all queue managers. The daemon always accepts acknowledgments from the addresses to "
+            "which the daemon has connected, and from the addresses to which the host name of the destination "
+            "resolves. `waypost sequence admit` adds an address without a restart."
         ),
     ] = ()
     is_routing_server: Annotated[bool, Meta(description="Act as a routing server (MS-MQBR).")] = (
@@ -299,27 +309,27 @@ def _words(value: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Routing(Struct, frozen=True, forbid_unknown_fields=True):
-    """Routes to other computers. `PRIVATE=` names need routes, because these names contain a GUID instead of a host."""
+    """Routes to other computers. `PRIVATE=` names need routes, because they contain a GUID instead of a host."""
 
     routes: Annotated[
         tuple[str, ...],
         Meta(
-            description="`GUID=HOST`: the host of the queue manager with this GUID. `waypost status` on that host "
-            "shows the GUID. `GUID=via GUID`: messages for the first queue manager go through the second queue "
-            "manager. The second queue manager must have a route, too."
+            description="`GUID=HOST` specifies the host of the queue manager with this GUID. `waypost status` on that "
+            "host shows the GUID. With `GUID=via GUID`, messages for the first queue manager go through the second "
+            "queue manager. The second queue manager must also have a route."
         ),
     ] = ()
     relays: Annotated[
         tuple[str, ...],
         Meta(
-            description="GUIDs or IP addresses of queue managers that may forward acknowledgments from other hosts. "
-            "The next hop of a route may always forward acknowledgments, so you do not need to list it. If you change "
-            "a route, add the old next hop to this list. You can remove the old next hop when all messages that took "
-            "the old route have their final acknowledgments. If you list the GUID of a queue manager, the daemon "
-            "accepts acknowledgments from the following addresses of this queue manager: addresses to which the daemon "
-            "has connected, addresses in the route or the directory, and addresses that you have added with `waypost "
-            "sequence admit`. Because a relay forwards messages from many senders, the daemon remembers 10 times as "
-            "many messages from a relay to detect duplicates."
+            description="GUIDs or IP addresses of relays: queue managers that are allowed to forward acknowledgments "
+            "from other hosts. The next hop of a route is always allowed to forward acknowledgments, so you do not "
+            "need to list it. If you change a route, add the old next hop to `routing.relays`. You can remove the old "
+            "next hop after the final acknowledgments of all messages on the old route have arrived. If you list the "
+            "GUID of a queue manager, the daemon accepts acknowledgments from the following addresses of this queue "
+            "manager: addresses to which the daemon has connected, addresses in the route or the directory, and "
+            "addresses that you have added with `waypost sequence admit`. Because a relay forwards messages from many "
+            "senders, the daemon remembers 10 times as many messages from a relay to detect duplicates."
         ),
     ] = ()
 
@@ -330,8 +340,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
     machine_kb: Annotated[
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
-            description="Quota for all messages together, in kilobytes. Not set: the quota stays unchanged. A new "
-            f"queue manager starts with a quota of 1048576. The value {UNLIMITED} means no quota."
+            description="Quota for all messages together, in kilobytes. If the key is not set, the quota stays "
+            f"unchanged. A new queue manager starts with a quota of 1048576. The value {UNLIMITED} means no quota."
         ),
     ] = None
 
@@ -351,7 +361,7 @@ class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
 
     format: Annotated[
         Literal["auto", "text", "json"],
-        Meta(description="Format of a line. `auto`: text on a terminal, otherwise JSON."),
+        Meta(description="Format of a line. With `auto`, a line is text on a terminal, and JSON otherwise."),
     ] = "auto"
     level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="Lowest level of events to write.")
@@ -388,8 +398,8 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(
             ge=1,
-            description="Maximum number of protocol errors and wrong passwords per minute from one address. Above "
-            "this limit, the daemon refuses new connections from the address for a while.",
+            description="Maximum number of protocol errors and wrong passwords per minute from one address. Above this "
+            "limit, the daemon temporarily refuses new connections from the address.",
         ),
     ] = 60
     pending_request_timeout_s: Annotated[
@@ -398,16 +408,18 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(
-            description="Minimum protection of a call. Empty: `privacy` if users or Kerberos are configured. "
-            "Otherwise, calls need no protection, but only programs that run on this computer, under the account of "
-            "the daemon or as root, may connect. `none`: every program that reaches the port can read."
+            description="Minimum protection of a call. If the value is empty and users or Kerberos are configured, the "
+            "minimum is `privacy`. If the value is empty and neither users nor Kerberos are configured, calls need no "
+            "protection, but only local programs that run under the account of the daemon or as root can connect. With "
+            "`none`, every program that can connect to the port can read."
         ),
     ] = ""
     allow_nonauthenticated: Annotated[
         bool,
         Meta(
-            description="Accept calls without authentication (AllowNonauthenticatedRpc of MSMQ). With "
-            "`deny_workgroup_clients`, accept such calls only from clients in a workgroup."
+            description="Accept calls without authentication (AllowNonauthenticatedRpc of MSMQ). If "
+            "`deny_workgroup_clients` is also true, the daemon accepts calls without authentication only from clients "
+            "in a workgroup."
         ),
     ] = False
     deny_workgroup_clients: Annotated[
@@ -420,14 +432,14 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     allow_none_security_clients: Annotated[
         bool,
         Meta(
-            description="Accept calls without authentication if the anonymous user may read the queue "
+            description="Accept calls without authentication if the anonymous user has the right to read the queue "
             "(NewRemoteReadServerAllowNoneSecurityClient of MSMQ)."
         ),
     ] = False
     users_file: Annotated[
         str,
         Meta(
-            description="File with users who may authenticate with NTLM. Each line has the form "
+            description="File with users who can authenticate with NTLM. Each line has the form "
             "`DOMAIN:user:password`. The daemon imports the file into the user store only once, at the first start at "
             "which the file contains users."
         ),
@@ -444,27 +456,29 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     user: Annotated[
         str,
         Meta(
-            description="User to authenticate as, in the form `DOMAIN\\user` or `user@REALM`. Empty: if `level` is "
-            "`none`, the daemon does not authenticate. At other levels, the daemon uses the Kerberos identity of its "
-            "process."
+            description="User as whom the daemon authenticates, in the form `DOMAIN\\user` or `user@REALM`. If the "
+            "value is empty and `level` is `none`, the daemon does not authenticate. If the value is empty at another "
+            "level, the daemon uses the Kerberos identity of its process."
         ),
     ] = ""
-    password: Annotated[str, Meta(description="Password of the user. Empty: the user authenticates with Kerberos.")] = (
-        ""
-    )
+    password: Annotated[
+        str, Meta(description="Password of the user. If empty, the user authenticates with Kerberos.")
+    ] = ""
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
     hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Hosts to which the daemon may log on as `user`. Write each host name or IP address as in the "
-            "names of queues. Empty: the hosts in `routing.routes`. This list protects the password, because any "
-            "program can specify a host to read from, and each host to which the daemon logs on gets a proof of the "
-            "password."
+            description="Hosts to which the daemon is allowed to authenticate as `user`. Write each host name or IP "
+            "address as in the names of queues. If empty, the hosts in `routing.routes` are allowed. The list of hosts "
+            "protects the password: any program can ask the daemon to read from any host, and each host to which the "
+            "daemon authenticates gets a proof of the password."
         ),
     ] = ()
     level: Annotated[
         Literal["", Level],
-        Meta(description="Protection of calls. Empty: `privacy` if `user` is set, otherwise `none`."),
+        Meta(
+            description="Protection of calls. If empty, the level is `privacy` if `user` is set, and `none` otherwise."
+        ),
     ] = ""
     rpc_port: Annotated[
         Port,
@@ -490,8 +504,8 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Time limit for connecting to a host, in seconds. The same limit applies to the answer to a "
-            "call, unless the call waits for a message."
+            description="Time limit for a connection attempt, in seconds. The same time limit applies to the answer to "
+            "a call, unless the call waits for a message."
         ),
     ] = 10.0
 

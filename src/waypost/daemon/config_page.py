@@ -14,19 +14,17 @@ _HEAD: Final = """\
 # Configuration
 
 `waypost serve` runs without a configuration file, because every key has a default. To change values, write a TOML file,
-and specify it with `--config FILE` or in the environment variable WAYPOST_CONFIG. You can set a key SECTION.KEY in
-four places. If several places set the same key, the last place in this list takes precedence:
+and specify it with `--config FILE` or in the environment variable WAYPOST_CONFIG.
 
-1. in the configuration file, as `KEY = VALUE` below `[SECTION]`;
-2. in the environment variable WAYPOST_SECTION_KEY;
-3. with a flag of `waypost serve`, if the tables below show a flag for the key;
-4. with `--set SECTION.KEY=VALUE`. You can use `--set` several times.
+You can set a key in four ways. If you set the same key in several ways, the last way in this list takes precedence:
+
+1. Write `KEY = VALUE` below `[SECTION]` in the configuration file.
+2. Set the environment variable WAYPOST_SECTION_KEY.
+3. Use a flag of `waypost serve`, if the tables below show a flag for the key.
+4. Use the option `--set SECTION.KEY=VALUE` of `waypost serve`. You can repeat this option.
 
 In environment variables and with `--set`, separate the items of a list with commas, for example
 `--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error. The error message suggests the most similar key.
-
-In the tables, a description such as `VALUE: MEANING` explains one value of a key. `Empty:` introduces the meaning of an
-empty value, and `Not set:` introduces the meaning of a missing key.
 
 This page is generated from the code (src/waypost/daemon/config.py). The default times in `[transfer]` are the same as
 on Windows. [Remote read](remote-read.md) explains the sections `[rpc]` and `[remote]`.

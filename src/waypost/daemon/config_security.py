@@ -14,26 +14,26 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     new_queues: Annotated[
         Literal["closed", "msmq"],
         Meta(
-            description="Rights on a new queue, if the queue manager has users. `closed`: the creator and "
-            "administrators have all rights, and everyone may send. `msmq`: the default rights of MSMQ, which in most "
-            "cases give all rights to everyone. Without users, `msmq` always applies."
+            description="Rights on a new queue, if the queue manager has users. With `closed`, the creator and "
+            "administrators have all rights, and everyone can send. With `msmq`, a new queue gets the default rights "
+            "of MSMQ: in most cases, everyone has all rights. If the queue manager has no users, `msmq` always applies."
         ),
     ] = "closed"
     machine: Annotated[
         str,
         Meta(
-            description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators may "
+            description="Rights on this computer, as a security descriptor in SDDL. If empty, only administrators can "
             "read the dead-letter queues, the journal and outgoing queues, and every user with the role `operate` or "
-            "`admin` may create queues. Regardless of this key, a user without one of these roles cannot create "
+            "`admin` can create queues. A user with neither the role `operate` nor the role `admin` can never create "
             "queues."
         ),
     ] = ""
     hardened: Annotated[
         bool,
         Meta(
-            description="Hardened mode of MSMQ: open no RPC port, and transfer messages only over HTTP (MS-MQDMPR "
-            "3.1.1.1, HardenedSecurity). Waypost does not transfer messages over HTTP, so messages for other computers "
-            "wait."
+            description="Turn on the hardened mode of MSMQ, in which a queue manager opens no RPC port and transfers "
+            "messages only over HTTP (MS-MQDMPR 3.1.1.1, HardenedSecurity). Because Waypost does not transfer messages "
+            "over HTTP, messages for other computers stay in the outgoing queues."
         ),
     ] = False
     key_bits: Annotated[
@@ -44,7 +44,7 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Passphrase of the private keys in the key folder. The daemon reads the passphrase only from "
-            "the environment variable `WAYPOST_SECURITY_KEY_PASSPHRASE`. Empty: only the permissions of the folder "
+            "the environment variable `WAYPOST_SECURITY_KEY_PASSPHRASE`. If empty, only the permissions of the folder "
             "protect the keys."
         ),
     ] = ""
@@ -52,23 +52,23 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     min_signature: Annotated[
         Literal["msmq10", "msmq20"],
         Meta(
-            description="Oldest signature version that the daemon accepts. A signature of MSMQ 1.0 does not "
-            "cover the destination, so an attacker can send the signed message to another queue."
+            description="Oldest signature version that the daemon accepts. A signature of MSMQ 1.0 does not cover the "
+            "destination. Therefore, an attacker can send the signed message to another queue."
         ),
     ] = "msmq10"
     hashes: Annotated[
         tuple[Hash, ...],
         Meta(
             min_length=1,
-            description="Hash algorithms that signatures of received messages may use. Attackers can make two messages "
-            "with the same MD5 or SHA-1 hash, so accept MD5 and SHA-1 only from old senders.",
+            description="Hash algorithms that are allowed in signatures of received messages. Attackers can make two "
+            "messages with the same MD5 or SHA-1 hash, so accept MD5 and SHA-1 only from old senders.",
         ),
     ] = ("sha512", "sha256", "sha1", "md5")
     reject_short_rc2: Annotated[
         bool,
         Meta(
-            description="Refuse messages that are encrypted with a 128-bit RC2 key of which only 40 bits are random "
-            "(MS-MQQB 3.1.1.3, RejectEnhancedRC2Using40BitKeys). Old versions of Windows send such messages."
+            description="Refuse a message if only 40 bits of its 128-bit RC2 key are random (MS-MQQB 3.1.1.3, "
+            "RejectEnhancedRC2Using40BitKeys). Old versions of Windows use RC2 keys with 40 random bits."
         ),
     ] = False
     trust_unsigned_sender: Annotated[

@@ -113,8 +113,8 @@ def _token(path: Path) -> str:
         seen = path.stat()
         if sys.platform != "win32" and seen.st_mode & _OTHERS:
             raise ConfigError(
-                f"{path} has the mode {stat.S_IMODE(seen.st_mode):04o}, so other accounts may know the token.",
-                f"run rm {path} to get a new token, or chmod 600 {path} to keep this one.",
+                f"{path} has the mode {stat.S_IMODE(seen.st_mode):04o}, so other accounts might know the token.",
+                f"run rm {path} to get a new token, or chmod 600 {path} to keep the current token.",
             )
         with path.open(encoding="ascii") as file:
             token = file.read(_MAX_TOKEN).strip()
@@ -125,7 +125,9 @@ def _token(path: Path) -> str:
     except UnicodeError:
         token = ""
     if not token or not token.isprintable():
-        raise ConfigError(f"{path} does not contain a token.", f"run rm {path}; the next start creates a new token.")
+        raise ConfigError(
+            f"{path} does not contain a token.", f"run rm {path}; the daemon creates a new token at its next start."
+        )
     return token
 
 

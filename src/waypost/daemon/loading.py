@@ -283,7 +283,7 @@ def _secret(path: str, given: str, file: str) -> str:
 
 def _check_exposure(http: Http) -> None:
     if bool(http.tls_cert) != bool(http.tls_key):
-        raise ConfigError("only one of http.tls_cert and http.tls_key is set.", "set both or neither.")
+        raise ConfigError("only one of http.tls_cert and http.tls_key is set.", "set both keys or neither key.")
     if ip_address(http.bind).is_loopback:
         return
     if not http.token and http.access == "open":

@@ -22,7 +22,7 @@ def check_lost_users(folder: Path, users: Users) -> None:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     known = f" ({', '.join(names[:_NAMED])}{more})" if names else ""
     raise ConfigError(
-        f"{folder / DATA} is the result of a salvage that may have lost users{known}. The daemon does not start, "
+        f"{folder / DATA} is the result of a salvage that might have lost users{known}. The daemon does not start, "
         "because some users may be missing.",
         f"to continue without the lost users, run `waypost store forget-users {folder}`, start the daemon, and add the "
         "users again with `waypost user add`. To recover the users instead, restore a backup with `waypost store "
@@ -38,7 +38,7 @@ def check_store_mode(folder: Path, users: Users) -> None:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & _OTHERS:
         raise ConfigError(
-            f"{path} contains the users of the queue manager, but has the mode {mode:04o}, so other accounts may read "
+            f"{path} contains the users of the queue manager, but has the mode {mode:04o}, so other accounts can read "
             "the password hashes.",
-            f"run chmod 600 {path}, and change the passwords if another account may have read the file.",
+            f"run chmod 600 {path}, and change the passwords if another account might have read the file.",
         )

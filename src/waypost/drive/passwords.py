@@ -83,7 +83,7 @@ def prepared(operation: Operation[object], user: UserRecord | None) -> Prepared:
     match operation:
         case AddUser(name=name, role=role, sid=sid, groups=groups, ntlm=ntlm, password=password):
             if ntlm and password is UNSET:
-                raise InvalidParameter("a user who may log on with NTLM must have a password")
+                raise InvalidParameter("a user who can log on with NTLM must have a password")
             _check(password)
             return Prepared(
                 StoreUser(

@@ -230,7 +230,7 @@ class Access:
         create = MachineAccess.MQSEC_CREATE_QUEUE
         if caller is not QUEUE_MANAGER and not allowed(self.machine_descriptor, caller.sids, create):
             self._note(caller, str(path), "create-queue")
-            raise AccessDenied(f"{caller.name} may not create queues on this computer")
+            raise AccessDenied(f"{caller.name} does not have the right to create queues on this computer")
 
     @property
     def machine_descriptor(self) -> bytes:

@@ -88,7 +88,7 @@ class NodeDirectory:
             return self._manager.identity.identifier
         known = self.core.find_queue(name.guid) if self.is_integrated else None
         if known is None or known.queue_manager_identifier == NULL_GUID:
-            raise DirectoryObjectNotFound(f"the directory does not know the queue manager of {name}")
+            raise DirectoryObjectNotFound(f"the directory does not contain the queue manager of {name}")
         return known.queue_manager_identifier
 
     def security_of(self, queue: queues.Queue) -> bytes:

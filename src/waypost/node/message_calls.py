@@ -107,7 +107,7 @@ class MessageCalls:
         self._prepare(call, handle, like, transaction, bodies)
         if handle.multiple:
             raise InvalidParameter(
-                "a request to several queues may have only one message: send the messages one by one"
+                "a request to several queues must contain only one message: send the messages one by one"
             )
         if transaction is not None and len(bodies) > (room := self._manager.transactions.room(transaction)):
             raise LimitReached(

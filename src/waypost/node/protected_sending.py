@@ -129,7 +129,7 @@ class ProtectedSending:
     ) -> None:
         if handle.multiple and len(bodies) > 1:
             raise InvalidParameter(
-                "a request to several queues may have only one message: send the messages one by one"
+                "a request to several queues must contain only one message: send the messages one by one"
             )
         self._sending.prepare(handle, message, transaction, call.now, bodies, request.level)
         if request.privacy is not PrivacyLevel.NONE:

@@ -192,7 +192,9 @@ def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueMa
     if totals.message_count != count:
         lookup_ids = _whole_messages(reader, messages, queue)
     if totals.message_count != len(lookup_ids):
-        raise StoreDamaged(f"{queue} has {len(lookup_ids)} messages, but its record counts {totals.message_count}")
+        raise StoreDamaged(
+            f"{queue} has {len(lookup_ids)} messages, but its record contains the count {totals.message_count}"
+        )
     manager.positions.restore(queue, lookup_ids, totals.total_bytes)
     return count
 

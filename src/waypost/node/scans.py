@@ -61,7 +61,7 @@ def check_count(reader: Reader, table: Table, found: int) -> None:
     counted = reader.count(table)
     if counted != found:
         name = table.name.lower()
-        raise StoreDamaged(f"the store counts {counted} records in the table {name}, but {found} were found")
+        raise StoreDamaged(f"the table {name} should have {counted} records, but {found} were found")
 
 
 def keys(reader: Reader, table: Table, start: bytes = b"", stop: bytes | None = None) -> Iterator[bytes]:

@@ -276,7 +276,7 @@ class Users:
             raise InvalidParameter(f"{sid} is the SID of the local administrator; choose another SID")
         if rid is not None and not 0 < rid <= _LAST_GIVEN_RID:
             raise InvalidParameter(
-                f"the last number of {sid}, a SID of this queue manager, must be 1 to {_LAST_GIVEN_RID}, not {rid}"
+                f"{sid} is a SID of this queue manager, so its last number must be 1 to {_LAST_GIVEN_RID}, not {rid}"
             )
 
     def _reserve(self, sid: Sid) -> None:

@@ -30,4 +30,4 @@ def check_access(host: RemoteHost, caller: Caller, name: FormatName, access: Acc
         raise QueueNotFound(f"{name} is not a queue of this computer")
     if not host.may(caller, guard, access):
         host.refused(caller, guard, access)
-        raise AccessDenied(f"this caller may not read {guard}")
+        raise AccessDenied(f"this caller does not have the right to read {guard}")

@@ -255,7 +255,7 @@ class ClientConnection:
         self._held += len(fragment.body)
         if self._held > MAX_RPC_UNFINISHED_ANSWERS:
             raise ConnectionFailed(
-                f"the unfinished answers total {self._held} bytes; the limit is {MAX_RPC_UNFINISHED_ANSWERS}"
+                f"the unfinished answers have {self._held} bytes; the limit is {MAX_RPC_UNFINISHED_ANSWERS}"
             )
 
     def _fault(self, fragment: Fragment) -> None:

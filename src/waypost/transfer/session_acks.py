@@ -122,9 +122,9 @@ class SessionCounts:
             or header.recoverable_msg_seq_number != self.recoverable_message_received_count & ON_THE_WIRE
         ):
             raise ProtocolError(
-                f"the other side claims {header.user_msg_sequence_number} sent messages, "
-                f"{header.recoverable_msg_seq_number} of them recoverable, but {self.message_received_count} "
-                f"arrived, {self.recoverable_message_received_count} of them recoverable"
+                f"the other side reports {header.user_msg_sequence_number} sent messages "
+                f"({header.recoverable_msg_seq_number} recoverable), but {self.message_received_count} messages "
+                f"arrived ({self.recoverable_message_received_count} recoverable)"
             )
 
 

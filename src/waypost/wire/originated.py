@@ -70,7 +70,7 @@ def _check_user(message: UserMessage) -> None:
         reason = "must be the GUID of the destination for a public or private queue, and null for a direct name"
         raise EncodeError(user_header.SECTION, "QueueManagerAddress", reason)
     if (user.admin_queue is None) != (message.properties.flags & _ACKS == 0):
-        reason = "must be present if MessagePropertiesHeader.Flags requests an acknowledgment, and only then"
+        reason = "must be present if and only if MessagePropertiesHeader.Flags requests an acknowledgment"
         raise EncodeError(user_header.SECTION, "AdminQueue", reason)
 
 

@@ -311,7 +311,7 @@ def check_properties(
 ) -> list[Treatment]:
     """The same for the two parallel arrays of one call."""
     if len(propids) > MAX_PROPERTIES:
-        raise TooManyProperties(f"a call may have at most {MAX_PROPERTIES} properties, not {len(propids)}")
+        raise TooManyProperties(f"a call can have at most {MAX_PROPERTIES} properties, not {len(propids)}")
     if len(propids) != len(values):
         raise InvalidParameter(f"the call has {len(propids)} property identifiers, but {len(values)} values")
     return [check_property(kind, propid, value, operation) for propid, value in zip(propids, values, strict=True)]

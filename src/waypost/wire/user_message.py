@@ -140,7 +140,7 @@ class UserMessage:
                     raise EncodeError(
                         SECTION,
                         "CompoundMessageHeader",
-                        "must be present if SRMPEnvelopeHeader is present, and only then",
+                        "must be present if and only if SRMPEnvelopeHeader is present",
                     )
                 user_flags |= user_header.AH
                 after += self.srmp_envelope.encode() + self.compound_message.encode()

@@ -92,7 +92,7 @@ class ReadRequest:
         if self.cursor and self.lookup_id:
             raise InvalidParameter("a cursor and a lookup identifier are mutually exclusive")
         if self.transaction is not None and self.action.is_peek:
-            raise InvalidParameter("a peek does not take part in transactions")
+            raise InvalidParameter("a peek does not support transactions")
 
 
 @dataclass(slots=True)
