@@ -42,9 +42,9 @@ def test_the_hash_input_is_that_of_the_worked_example() -> None:
     for number, version in VERSIONS.items():
         found = signature_input(UserMessage.decode(packet), version)
         assert second.hash_input(packet, number) == found
-        shown = re.search(rf"Hash input of version {number}:\n+```text\n(.*?)```", text, re.DOTALL)
+        shown = re.search(rf"The hash input of version {number} is:\n+```text\n(.*?)```", text, re.DOTALL)
         assert shown is not None
         assert bytes.fromhex(shown[1]) == found
-        digest = re.search(rf"SHA-512 of version {number}:\n+```text\n(.*?)```", text, re.DOTALL)
+        digest = re.search(rf"The SHA-512 hash of version {number} is:\n+```text\n(.*?)```", text, re.DOTALL)
         assert digest is not None
         assert bytes.fromhex(digest[1]) == hashlib.sha512(found).digest()

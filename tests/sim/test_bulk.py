@@ -131,7 +131,7 @@ def test_nothing_appears_in_a_range_that_was_complete() -> None:
     client.read(0, 9, frame(3, 5))
     client.read(0, 9, frame(5))
     with pytest.raises(
-        Violation, match=r"the range was complete up to 9, but the message 0x[0-9a-f]+ appeared in it later"
+        Violation, match=r"the range was complete up to 9, but the message 0x[0-9a-f]+ appeared in this range later"
     ):
         client.read(0, 9, frame(4, 5))
 
@@ -142,7 +142,7 @@ def test_a_part_of_a_claim_does_not_bring_what_a_complete_range_had_not() -> Non
     client.read(0, 9, frame(3))
     client.claimed("one", 0, part(1, 1))
     with pytest.raises(
-        Violation, match=r"the range was complete up to 9, but the message 0x[0-9a-f]+ appeared in it later"
+        Violation, match=r"the range was complete up to 9, but the message 0x[0-9a-f]+ appeared in this range later"
     ):
         client.read_part("one", 4)
 
@@ -170,7 +170,8 @@ def test_a_described_queue_tells_how_far_it_is_stable() -> None:
     client.did(ShowBulkQueue(name="q1"), value=state)
     client.read(0, 9, frame(3))
     with pytest.raises(
-        Violation, match=r"the range was complete up to [0-9]+, but the message 0x[0-9a-f]+ appeared in it later"
+        Violation,
+        match=r"the range was complete up to [0-9]+, but the message 0x[0-9a-f]+ appeared in this range later",
     ):
         client.read(3, 9, frame(4))
 
@@ -193,7 +194,7 @@ def test_a_part_that_is_asked_for_again_is_the_same() -> None:
     client = Client()
     client.processed("one", 1)
     client.claimed("one", 1, part(2, 3))
-    with pytest.raises(Violation, match="but had a different number of messages before"):
+    with pytest.raises(Violation, match="but previously had a different number of messages"):
         client.claimed("one", 1, part(2, 2))
 
 
@@ -244,7 +245,7 @@ def test_a_batch_is_not_committed_twice() -> None:
 def test_a_batch_is_not_done_before_somebody_commits_it() -> None:
     client = Client()
     with pytest.raises(
-        Violation, match="the queue manager reports a batch as committed, but no client has committed it"
+        Violation, match="the queue manager reports that a batch is committed, but no client has committed this batch"
     ):
         client.committed(is_repeated=True)
 
@@ -268,7 +269,7 @@ def test_a_commit_that_is_no_repetition_tells_that_the_one_in_a_crash_was_not_do
     client.crashed(BATCH.commit((STAGE,)))
     client.staged(OTHER, 2)
     client.processed("one", 1)
-    with pytest.raises(Violation, match="<1> was received, but never committed"):
+    with pytest.raises(Violation, match="<1> was received, but its batch was never committed"):
         client.committed(OTHER)
 
 
@@ -347,7 +348,7 @@ def test_a_queue_has_one_epoch_and_no_other_queue_has_it() -> None:
 def test_what_another_run_has_committed_is_committed() -> None:
     client = Client()
     with pytest.raises(
-        Violation, match="the queue manager reports a batch as committed, but no client has committed it"
+        Violation, match="the queue manager reports that a batch is committed, but no client has committed this batch"
     ):
         client.staged("", 1)
     client.staged(STAGE, 1)

@@ -388,7 +388,7 @@ def test_datagrams_are_lost_and_doubled() -> None:
 
 
 def test_other_effects_are_not_for_the_network(place: Place) -> None:
-    with pytest.raises(Violation, match="but the simulated network does not support it"):
+    with pytest.raises(Violation, match="but the simulated network does not support this effect"):
         place.fabric.carry(place.a, "a parcel")
 
 

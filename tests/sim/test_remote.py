@@ -102,7 +102,7 @@ def test_the_message_of_a_reply_is_the_one_that_was_due() -> None:
         check_reply(call(), due, reply(7, aborts=1))
     with pytest.raises(Violation, match="but found no message"):
         check_reply(call(), due, ReceiveReply(hresult=HResult.MQ_OK))
-    with pytest.raises(Violation, match="expected no message, but found one"):
+    with pytest.raises(Violation, match="expected no message, but found a message"):
         check_reply(call(), Answer(), reply(7))
 
 

@@ -24,10 +24,10 @@ _HEAD: Final = f"""\
 
 {MADE}
 `GET /metrics` of the HTTP server returns metrics for Prometheus. Each request reads the current values from the queue
-manager. The names of metrics do not change, but new metrics may be added. Times and ages are in seconds, and sizes are
-in bytes. In the samples, the name of each counter ends in `_total`, for example `waypost_logins_total`.
+manager. The names of metrics do not change, but later versions can add new metrics. Times and ages are in seconds, and
+sizes are in bytes. In the samples, the name of each counter ends in `_total`, for example `waypost_logins_total`.
 
-If the daemon requires a token, set `authorization.credentials` in the Prometheus scrape configuration to this token.
+If the daemon requires a token, set `authorization.credentials` in the scrape configuration of Prometheus to this token.
 """
 
 
@@ -45,7 +45,8 @@ _SECTIONS: Final = (
         "waypost_queue_",
         "Queues, by the label `queue`",
         "The queues `system$;deadletter`, `system$;deadxact` and `system$;journal` belong to the queue manager itself. "
-        "An alert on `system$;deadletter` and `system$;deadxact` reports messages that were not delivered.",
+        "To be informed about messages that were not delivered, set an alert on `system$;deadletter` and "
+        "`system$;deadxact`.",
     ),
     (
         "waypost_outgoing_",
@@ -64,19 +65,19 @@ _SECTIONS: Final = (
         "Refused messages and overdue acknowledgments",
         f"A refusal is final for the following reasons: {_REFUSED}. If a message is refused for one of the following "
         f"reasons, the sender keeps the message and sends it again later: {_KEPT}. The command `waypost explain ID` "
-        "shows why one message was refused. [The command line](cli.md#find-problems-doctor) describes what to do about "
-        "overdue acknowledgments.",
+        "shows why the message with this id was refused. The page [The command line](cli.md#find-problems-doctor) "
+        "describes what to do about overdue acknowledgments.",
     ),
     (
         "waypost_rpc_",
         "Remote readers",
         "If a queue manager does not serve remote readers, the metrics in this section are missing. "
         "The label `interface` is `RemoteRead`, `qm2qm`, `qmcomm` or `epmapper`. "
-        f"The label `result` is one of {_RESULTS}. The result `error` means that the answer contains a reason, such as "
-        "a timeout. The result `abandoned` means that the reader disconnected or cancelled the call before the answer. "
-        "The label `status` is, for example, 0x00000005 for access denied, or 0xC00E0003 for an unknown queue. A "
-        "growing value of `waypost_rpc_rundowns` means that readers are killed or lose their connections. [Remote "
-        "read](remote-read.md) explains the terms in this section.",
+        f"The label `result` is one of {_RESULTS}. The result `error` means that the answer contains an error "
+        "code, for example for a timeout. The result `abandoned` means that the reader disconnected or cancelled the "
+        "call before the answer was sent. The label `status` is, for example, 0x00000005 for access denied, or "
+        "0xC00E0003 for an unknown queue. A growing value of `waypost_rpc_rundowns` means that readers are killed or "
+        "lose their connections. The page [Remote read](remote-read.md) explains the terms in this section.",
     ),
     ("waypost_http_", "HTTP clients", ""),
     ("waypost_", "The queue manager", "The labels of `waypost_info` are `version`, `name` and `guid`."),

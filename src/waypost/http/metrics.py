@@ -52,79 +52,88 @@ _GAUGES: Final = frozenset({"sessions", "sessions_open"})
 
 # Numbers of transfer since the start.
 _TRANSFER: Final = {
-    "sessions": "Current connections with other queue managers.",
-    "sessions_open": "Current sessions whose handshake is complete.",
-    "connections_accepted": "Connections accepted from other queue managers.",
-    "connections_refused": "Refused connections from other queue managers.",
-    "connections_failed": "Failed attempts to connect to other queue managers.",
-    "handshakes_refused": "Sessions that ended during their handshake.",
-    "packets_malformed": "Packets that could not be decoded.",
-    "protocol_errors": "Packets that the protocol does not allow in the current state of the session.",
-    "messages_sent": "Messages sent, including retransmissions.",
-    "messages_received": "Messages received, including duplicates.",
-    "bytes_sent": "Bytes sent.",
-    "bytes_received": "Bytes received.",
-    "session_acks_sent": "Session acknowledgments sent.",
-    "session_acks_received": "Session acknowledgments received.",
+    "sessions": "Number of current connections with other queue managers.",
+    "sessions_open": "Number of current sessions whose handshake is complete.",
+    "connections_accepted": "Number of connections that were accepted from other queue managers.",
+    "connections_refused": "Number of connections from other queue managers that were refused.",
+    "connections_failed": "Number of failed attempts to connect to other queue managers.",
+    "handshakes_refused": "Number of sessions that ended during their handshake.",
+    "packets_malformed": "Number of packets that could not be decoded.",
+    "protocol_errors": "Number of packets that the protocol does not allow in the current state of the session.",
+    "messages_sent": "Number of messages sent, including retransmissions.",
+    "messages_received": "Number of messages received, including duplicates.",
+    "bytes_sent": "Number of bytes sent.",
+    "bytes_received": "Number of bytes received.",
+    "session_acks_sent": "Number of session acknowledgments sent.",
+    "session_acks_received": "Number of session acknowledgments received.",
     "order_acks_sent": (
-        "Order acknowledgments sent. An order acknowledgment confirms that transactional messages arrived in order."
+        "Number of order acknowledgments sent. An order acknowledgment confirms that transactional messages arrived in "
+        "order."
     ),
     "order_acks_received": (
-        "Order acknowledgments received. An order acknowledgment confirms that transactional messages arrived in order."
+        "Number of order acknowledgments received. An order acknowledgment confirms that transactional messages "
+        "arrived in order."
     ),
     "final_acks_sent": (
-        "Final acknowledgments sent. A final acknowledgment reports whether a transactional message was received."
+        "Number of final acknowledgments sent. A final acknowledgment reports whether a transactional message was "
+        "received."
     ),
     "final_acks_received": (
-        "Final acknowledgments received. A final acknowledgment reports whether a transactional message was received."
+        "Number of final acknowledgments received. A final acknowledgment reports whether a transactional message was "
+        "received."
     ),
     "transactional_acks_refused": (
-        "Refused acknowledgments. Either this queue manager never sent the acknowledged message, the acknowledgment "
-        "did not come from the destination of the message, or too many acknowledgments from unknown addresses are "
-        "stored."
+        "Number of refused acknowledgments. An acknowledgment is refused for one of three reasons: this queue manager "
+        "never sent the acknowledged message, the acknowledgment did not come from the destination of the message, or "
+        "too many acknowledgments from unknown addresses are stored."
     ),
     "transactional_acks_unmatched": (
-        "Acknowledgments for messages that do not wait for an acknowledgment. Such acknowledgments are late, repeated "
-        "or forged."
+        "Number of acknowledgments for messages that do not wait for an acknowledgment. An acknowledgment that no "
+        "message waits for is late, repeated or forged."
     ),
-    "duplicates_discarded": "Messages discarded because the same message had arrived before.",
-    "messages_rejected": "Messages that no queue of this computer accepted.",
-    "messages_unverified": "Messages rejected because their signature or encryption is invalid, or is required but "
-    "missing.",
-    "messages_not_encrypted": "Outgoing messages that could not be encrypted and were not sent.",
+    "duplicates_discarded": "Number of messages that were discarded because the same message had arrived before.",
+    "messages_rejected": "Number of messages that no queue of this computer accepted.",
+    "messages_unverified": (
+        "Number of messages that were rejected because their signature or encryption is invalid, or is required but "
+        "missing."
+    ),
+    "messages_not_encrypted": "Number of outgoing messages that were not sent because they could not be encrypted.",
     "messages_refused_for_acks": (
-        "Transactional messages that were temporarily refused because too many acknowledgments for their sender are "
-        "waiting."
+        "Number of transactional messages that were temporarily refused because too many acknowledgments for their "
+        "sender are waiting."
     ),
     "sequences_refused": (
-        "Transactional messages that were temporarily refused because their sequence was not accepted."
+        "Number of transactional messages that were temporarily refused because their sequence was not accepted."
     ),
     "sequence_ends_forgotten": (
-        "Deleted records of ended sequences. Duplicates of messages in such a sequence would be accepted."
+        "Number of deleted records of ended sequences. Without the record of a sequence, a duplicate of a message in "
+        "the sequence would be accepted."
     ),
-    "messages_resent": "Messages sent again because no acknowledgment arrived.",
-    "messages_forwarded": "Messages forwarded to another computer.",
-    "messages_returned": "Messages of this computer that came back because of a wrong route.",
-    "pings_received": "Pings received.",
+    "messages_resent": "Number of messages that were sent again because no acknowledgment arrived.",
+    "messages_forwarded": "Number of messages forwarded to another computer.",
+    "messages_returned": "Number of messages of this computer that came back because of a wrong route.",
+    "pings_received": "Number of pings received.",
     "dials_for_strangers": (
-        "Attempts to connect to a host in order to send acknowledgments that messages of other hosts requested."
+        "Number of attempts to connect to a host only to send acknowledgments that messages from other hosts requested."
     ),
     "acks_refused": (
-        "Acknowledgments to administration queues that were not sent because of the setting `transfer.ack_hosts` or "
-        "because of a limit."
+        "Number of acknowledgments that were not sent to administration queues, because of the setting "
+        "`transfer.ack_hosts` or because a limit on acknowledgments was reached."
     ),
 }
 
 # Numbers of RPC without labels.
 _RPC_COUNTERS: Final = {
-    "connections_accepted": "Connections accepted from remote readers.",
-    "connections_refused": "Connections refused because of the account or the address of the program.",
-    "binds_refused": "Connections whose first packet was refused.",
-    "authentication_failures": (
-        "Failed authentications of remote readers because of wrong passwords, tickets or signatures."
+    "connections_accepted": "Number of connections that were accepted from remote readers.",
+    "connections_refused": (
+        "Number of connections that were refused because of the account or the address of the connecting program."
     ),
-    "messages_given_out": "Messages that were locked for remote readers since the start of the daemon.",
-    "rundowns": "Handles that were still open when the connection of their reader was lost.",
+    "binds_refused": "Number of connections whose first packet was refused.",
+    "authentication_failures": (
+        "Number of failed authentications of remote readers because of wrong passwords, tickets or signatures."
+    ),
+    "messages_given_out": "Number of messages that were locked for remote readers since the start of the daemon.",
+    "rundowns": "Number of handles that were still open when the connection to the reader was lost.",
 }
 
 
@@ -188,12 +197,15 @@ class _Live(Collector):
         yield from self._manager()
         yield from self._loop()
         local, outgoing = self.queues
-        yield _gauge("waypost_queues", "Queues of this computer.", local)
-        yield _gauge("waypost_outgoing_queues", "Outgoing queues, which hold messages for other computers.", outgoing)
+        yield _gauge("waypost_queues", "Number of queues of this computer.", local)
+        yield _gauge(
+            "waypost_outgoing_queues", "Number of outgoing queues, which hold messages for other computers.", outgoing
+        )
         omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
             "waypost_queues_omitted",
-            "Queues without separate metrics. Only the 1000 oldest queues of each kind have separate metrics.",
+            "Number of queues without separate metrics. Only the 1000 oldest queues of each kind have separate "
+            "metrics.",
             omitted,
         )
         yield self._refusals()
@@ -210,8 +222,8 @@ class _Live(Collector):
     def _refusals(self) -> Metric:
         refusals = CounterMetricFamily(
             "waypost_access_denied",
-            "Requests and messages refused because the caller or sender lacks a right. The label `right` shows the "
-            "missing right.",
+            "Number of requests and messages that were refused because the caller or the sender lacks a right. The "
+            "label `right` shows which right is missing.",
             labels=("right",),
         )
         for right, count in self._service.node.access.refused.items():
@@ -252,22 +264,25 @@ class _Live(Collector):
             "Machine quota in bytes, or +Inf if no quota is set.",
             inf if quota == UNLIMITED else quota * KILOBYTE,
         )
-        yield _gauge("waypost_unwritten_batches", "Batches of changes that are not on disk yet.", driver.unwritten)
+        yield _gauge(
+            "waypost_unwritten_batches", "Number of batches of changes that are not on disk yet.", driver.unwritten
+        )
         damaged = service.node.damaged
         yield _gauge(
             "waypost_damaged_messages",
-            "Damaged messages that were removed from their queues but have not been deleted by an operator yet.",
+            "Number of damaged messages that were removed from their queues, but have not been deleted by an operator "
+            "yet.",
             len(damaged),
         )
         yield _gauge(
             "waypost_damaged_frames",
-            "Damaged frames that belong to committed stages and have not been deleted by an operator yet. A frame "
-            "contains up to 2,000 messages.",
+            "Number of damaged frames that belong to committed stages, and have not been deleted by an operator yet. "
+            "A frame contains up to 2,000 messages.",
             len(service.node.stages.delivery.damaged),
         )
         yield _counter(
             "waypost_messages_damaged",
-            "Damaged messages that were found on disk since the start of the daemon.",
+            "Number of damaged messages that were found on disk since the start of the daemon.",
             damaged.since_start,
         )
 
@@ -278,7 +293,7 @@ class _Live(Collector):
         within = [(str(bound), watch.count - over) for bound, over in zip(BOUNDS, watch.over, strict=True)]
         yield HistogramMetricFamily(
             "waypost_loop_turn_seconds",
-            "Duration of one turn (iteration) of the event loop. Clients wait until the turn ends.",
+            "Duration of one turn (iteration) of the event loop. Clients must wait until the current turn ends.",
             buckets=[*within, ("+Inf", watch.count)],
             sum_value=watch.seconds,
         )
@@ -289,13 +304,14 @@ class _Live(Collector):
         )
         yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
         text = (
-            "Working time in the longest turn of the event loop in the last minute. Time spent waiting for the disk "
-            "or the processor does not count."
+            "Working time in the longest turn of the event loop in the last minute, excluding the time in which the "
+            "turn waited for the disk or the processor."
         )
         yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
         slow = CounterMetricFamily(
             "waypost_loop_slow_turns",
-            "Turns of the event loop that took longer than 0.1 s. The label `what` shows the main work of the turn.",
+            "Number of turns of the event loop that took longer than 0.1 s. The label `what` shows the main work of "
+            "the turn.",
             labels=("what",),
         )
         for what, count in watch.slow.items():
@@ -311,8 +327,8 @@ class _Live(Collector):
             yield make(f"waypost_transfer_{name}", text, getattr(statistics, name))
         yield _gauge(
             "waypost_transfer_transactional_acks_kept",
-            "Acknowledgments from unknown addresses. `waypost doctor` lists these addresses. An operator must admit or "
-            "ignore each address.",
+            "Number of stored acknowledgments from unknown addresses. `waypost doctor` lists these addresses. An "
+            "operator must decide whether to admit or ignore each address.",
             len(self._service.node.kept_acks),
         )
         yield from self._acks()
@@ -322,13 +338,13 @@ class _Live(Collector):
         if network is not None:
             refused = CounterMetricFamily(
                 "waypost_messages_refused",
-                "Messages refused on arrival. The label `reason` shows why a message was refused.",
+                "Number of messages that were refused on arrival. The label `reason` shows why a message was refused.",
                 labels=("reason",),
             )
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "Waiting acknowledgments for hosts that were last seen more than 7 days ago."
+            text = "Number of acknowledgments that wait to be sent to hosts that were last seen more than 7 days ago."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
@@ -336,30 +352,31 @@ class _Live(Collector):
         if remote is None:
             return
         counts = remote.statistics
-        yield _gauge("waypost_rpc_connections", "Connections of remote readers.", counts.connections)
+        yield _gauge("waypost_rpc_connections", "Number of current connections of remote readers.", counts.connections)
         yield _gauge(
             "waypost_rpc_open_calls",
-            "Calls of remote readers that have not been answered yet. Most of these calls wait for a message.",
+            "Number of calls of remote readers that have not been answered yet. Most of these calls wait for a "
+            "message.",
             counts.open_calls,
         )
         yield _gauge(
             "waypost_rpc_messages_locked",
-            "Messages that are locked for remote readers. The readers have not confirmed or returned these messages "
-            "yet.",
+            "Number of messages that are locked for remote readers. The readers have not confirmed or returned these "
+            "messages yet.",
             remote.locked_messages,
         )
         for name, text in _RPC_COUNTERS.items():
             yield _counter(f"waypost_rpc_{name}", text, getattr(counts, name))
         calls = CounterMetricFamily(
             "waypost_rpc_calls",
-            "Finished RPC calls, counted for each combination of the labels `interface`, `method` and `result`.",
+            "Number of finished RPC calls for each combination of the labels `interface`, `method` and `result`.",
             labels=("interface", "method", "result"),
         )
         for (interface, method, result), count in counts.calls.items():
             calls.add_metric((interface, method, result.value), count)
         faults = CounterMetricFamily(
             "waypost_rpc_faults",
-            "Calls that ended with an RPC fault. The label `status` shows the status of the fault.",
+            "Number of calls that ended with an RPC fault. The label `status` shows the status code of the fault.",
             labels=("status",),
         )
         for status, count in counts.faults.items():
@@ -369,27 +386,31 @@ class _Live(Collector):
     def _clients(self) -> Iterator[Metric]:
         service = self._service
         yield _gauge(
-            "waypost_http_transactions", "Open transactions and leases of HTTP clients.", len(service.transactions)
+            "waypost_http_transactions",
+            "Number of open transactions and leases of HTTP clients.",
+            len(service.transactions),
         )
         expired = service.transactions.expired
         yield _counter(
             "waypost_http_transactions_expired",
-            "Transactions and leases that were aborted because they timed out.",
+            "Number of transactions and leases that were aborted because they timed out.",
             expired,
         )
-        yield _gauge("waypost_http_cursors", "Open cursors of HTTP clients.", len(service.cursors))
+        yield _gauge("waypost_http_cursors", "Number of open cursors of HTTP clients.", len(service.cursors))
         yield _gauge(
-            "waypost_http_handles", "Queues that HTTP clients have opened for exclusive access.", len(service.handles)
+            "waypost_http_handles",
+            "Number of queues that HTTP clients have opened for exclusive access.",
+            len(service.handles),
         )
         yield from _logins(service)
-        yield _gauge("waypost_http_streams", "HTTP clients that follow a queue.", service.streams)
+        yield _gauge("waypost_http_streams", "Number of HTTP clients that currently follow a queue.", service.streams)
 
 
 def _logins(service: Service) -> Iterator[Metric]:
     logins, node = service.logins, service.node
     found = CounterMetricFamily(
         "waypost_logins",
-        "Logins with a password. The label `result` is `ok`, `failed` or `limited`.",
+        "Number of logins with a password. The label `result` is `ok`, `failed` or `limited`.",
         labels=["result"],
     )
     for result, count in (("ok", logins.succeeded), ("failed", logins.failed), ("limited", logins.limited)):
@@ -397,7 +418,8 @@ def _logins(service: Service) -> Iterator[Metric]:
     yield found
     strangers = CounterMetricFamily(
         "waypost_http_unauthorized",
-        "HTTP requests refused because the caller is unknown. The label `reason` is `no_token` or `wrong_token`.",
+        "Number of HTTP requests that were refused because the caller is unknown. The label `reason` is `no_token` or "
+        "`wrong_token`.",
         labels=["reason"],
     )
     for reason in (NO_TOKEN, WRONG_TOKEN):
@@ -405,11 +427,12 @@ def _logins(service: Service) -> Iterator[Metric]:
     yield strangers
     yield _counter(
         "waypost_requests_denied",
-        "Failed logins, and requests refused because the caller does not have the required role.",
+        "Number of failed logins, and of requests that were refused because the caller does not have the required "
+        "role.",
         node.audit.denied,
     )
-    yield _gauge("waypost_users", "Users of the queue manager.", len(node.users))
-    yield _gauge("waypost_audit_entries", "Entries in the audit trail.", len(node.audit))
+    yield _gauge("waypost_users", "Number of users of the queue manager.", len(node.users))
+    yield _gauge("waypost_audit_entries", "Number of entries in the audit trail.", len(node.audit))
 
 
 def _is_shown(queue: Queue) -> bool:

@@ -19,24 +19,28 @@ from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
 from waypost.wire.path_names import QueueKind
 
 _LOCAL: Final = {
-    "waypost_queue_messages": "Messages in the queue.",
-    "waypost_queue_bytes": "Bytes of the messages in the queue.",
-    "waypost_queue_journal_messages": "Messages in the journal of the queue.",
-    "waypost_queue_journal_bytes": "Bytes of the messages in the journal of the queue.",
-    "waypost_queue_oldest_message_age_seconds": "Age of the oldest message, or 0 if the queue is empty.",
-    "waypost_queue_open_handles": "Open handles of the queue.",
+    "waypost_queue_messages": "Number of messages in the queue.",
+    "waypost_queue_bytes": "Total size of the messages in the queue.",
+    "waypost_queue_journal_messages": "Number of messages in the journal of the queue.",
+    "waypost_queue_journal_bytes": "Total size of the messages in the journal of the queue.",
+    "waypost_queue_oldest_message_age_seconds": "Age of the oldest message in the queue, or 0 if the queue is empty.",
+    "waypost_queue_open_handles": "Number of open handles of the queue.",
 }
 _OUTGOING: Final = {
-    "waypost_outgoing_messages": "Messages that wait to be sent or acknowledged.",
-    "waypost_outgoing_bytes": "Bytes of the messages in the outgoing queue.",
+    "waypost_outgoing_messages": "Number of messages that wait to be sent or acknowledged.",
+    "waypost_outgoing_bytes": "Total size of the messages in the outgoing queue.",
     "waypost_outgoing_oldest_message_age_seconds": (
         "Age of the oldest message in the outgoing queue, or 0 if the queue is empty."
     ),
-    "waypost_outgoing_unacknowledged": "Transactional messages that were sent but have not been acknowledged yet.",
-    "waypost_outgoing_unread": (
-        "Transactional messages that have arrived at the destination but have not been received yet."
+    "waypost_outgoing_unacknowledged": (
+        "Number of transactional messages that were sent, but have not been acknowledged yet."
     ),
-    "waypost_outgoing_state": "1 if the outgoing queue is in the state that the label `state` shows, otherwise 0.",
+    "waypost_outgoing_unread": (
+        "Number of transactional messages that have arrived at the destination, but have not been received yet."
+    ),
+    "waypost_outgoing_state": (
+        "1 if the outgoing queue is in the state that is shown by the label `state`, otherwise 0."
+    ),
 }
 
 # The lines of each name.

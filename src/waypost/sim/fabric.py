@@ -92,7 +92,9 @@ class Fabric(Generic[E]):
             case SendDatagram(data, address):
                 self._send(endpoint, data, address, self._new_port() if effect.is_request else PING_PORT)
             case _:
-                raise Violation(f"{endpoint.name} requests {effect!r}, but the simulated network does not support it")
+                raise Violation(
+                    f"{endpoint.name} requests {effect!r}, but the simulated network does not support this effect"
+                )
 
     def _resolve(self, endpoint: E, request: int, host: str) -> None:
         simulation = self._simulation

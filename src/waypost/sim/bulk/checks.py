@@ -43,10 +43,11 @@ def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
             counts = frames.pop(identifier, [])
             if sum(counts) - stage.messages_done != stage.left or len(counts) != stage.frames - stage.frames_done:
                 raise Violation(
-                    f"the frames of the stage {identifier.hex()} have {counts} messages, but the record is {stage}"
+                    f"the frames of the stage {identifier.hex()} contain {counts} messages, "
+                    f"but the record of the stage is {stage}"
                 )
     if frames:
-        raise Violation(f"the store has frames of deleted stages: {frames}")
+        raise Violation(f"the store still contains frames of deleted stages: {frames}")
 
 
 def check_bulk(node: Node, model: "Model") -> None:

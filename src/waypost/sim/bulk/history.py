@@ -136,7 +136,8 @@ class BulkHistory:
             for after, up_to, numbers in regions:
                 if after < number <= up_to and number not in numbers and not record.move_count:
                     raise Violation(
-                        f"the range was complete up to {up_to}, but the message {lookup_id:#x} appeared in it later"
+                        f"the range was complete up to {up_to}, "
+                        f"but the message {lookup_id:#x} appeared in this range later"
                     )
 
     # Claims.
@@ -157,7 +158,7 @@ class BulkHistory:
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
             raise Violation(
                 f"part {number} of the claim {wish.claim} has {count} messages, "
-                "but had a different number of messages before"
+                "but previously had a different number of messages"
             )
 
     def _given_back(self, claim: str, settled: int) -> None:
@@ -209,7 +210,9 @@ class BulkHistory:
             return
         candidates = writing.unanswered if is_repeated else [stages]
         if not candidates:
-            raise Violation("the queue manager reports a batch as committed, but no client has committed it")
+            raise Violation(
+                "the queue manager reports that a batch is committed, but no client has committed this batch"
+            )
         chosen = {stage for each in candidates for stage in each}
         others = [stage for stage in writing.stages if stage not in chosen]
         self._hide([draft for _, draft in _drafts(writing, others)])

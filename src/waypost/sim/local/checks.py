@@ -83,15 +83,19 @@ def check_counts(node: Node, model: Model) -> None:
     state, manager = model.state, node.manager
     if manager.total_bytes != state.total_bytes:
         raise Violation(
-            f"the queue manager reports {manager.total_bytes} bytes, but its messages have {state.total_bytes}"
+            f"the queue manager reports {manager.total_bytes} bytes, "
+            f"but the total size of its messages is {state.total_bytes} bytes"
         )
     if manager.positions.sequential_id != state.sequential_id:
         raise Violation(
-            f"SequentialID is {manager.positions.sequential_id}, but the last message has {state.sequential_id}"
+            f"SequentialID is {manager.positions.sequential_id}, "
+            f"but the SequentialID of the last message is {state.sequential_id}"
         )
     volatile = len(node.messages._volatile)
     if volatile != state.volatile:
-        raise Violation(f"{volatile} messages are only in memory, but {state.volatile} are express or in a transaction")
+        raise Violation(
+            f"{volatile} messages are only in memory, but {state.volatile} messages are express or in a transaction"
+        )
 
 
 def check_index(node: Node) -> None:
@@ -107,14 +111,14 @@ def check_index(node: Node) -> None:
             found, _ = node.index.find([queue], identifier, _ALL)
             if lookup_id not in [message.lookup_identifier for _, message in found]:
                 raise Violation(
-                    f"{queue} has the message {identifier}, but a search by identifier does not find the message"
+                    f"{queue} contains the message {identifier}, but a search by identifier does not find the message"
                 )
             count = queue.positions.before(lookup_id)
             if count != before:
                 raise Violation(f"{queue}: expected {before} messages before {identifier}, but found {count}")
     if unknown > node.index.unknown:
         raise Violation(
-            f"the index reports {node.index.unknown} messages that are not searchable, but there are {unknown}"
+            f"the index reports {node.index.unknown} messages that are not searchable, but {unknown} were found"
         )
 
 
@@ -132,7 +136,7 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
     deadline = node.next_deadline(now)
     if deadline is None or due is None:
         if deadline is not due:
-            raise Violation(f"expected the next deadline of the node at {due}, but found {deadline}")
+            raise Violation(f"expected the next deadline of the node to be {due}, but found {deadline}")
     elif abs(max(deadline, now.monotonic) - max(due, now.monotonic)) > 1e-5:
         raise Violation(
             f"expected the node to wake up in {due - now.monotonic:.6f} s, but found {deadline - now.monotonic:.6f} s"
@@ -166,7 +170,7 @@ def _check_message(ask: object, message: ModelMessage, counts: tuple[int, int], 
         raise Violation(f"{message}: expected the class {message.message_class:#x}, but found {value.message_class:#x}")
     marks = message.is_first, message.is_last
     if message.transactional and (value.first_in_transaction, value.last_in_transaction) != marks:
-        raise Violation(f"{message}: expected the first and last marks {marks}, but found others")
+        raise Violation(f"{message}: expected the first and last marks {marks}, but found different marks")
 
 
 def check_all(node: Node, model: Model, now: Now) -> None:
@@ -188,7 +192,7 @@ def check_all(node: Node, model: Model, now: Now) -> None:
     for identifier, transaction in entries.items():
         if transactions[identifier].is_kept is not transaction.is_kept:
             raise Violation(
-                f"the transaction {identifier.hex()[:8]}: the node and the model disagree on whether it is prepared"
+                f"the node and the model disagree on whether the transaction {identifier.hex()[:8]} is prepared"
             )
 
 
@@ -237,7 +241,7 @@ def check_store(store: MemoryStore, model: Model) -> None:
         saved = due.get(key)
         if saved is None:
             place = keys.queue_id_of(key), keys.lookup_id_of(key)
-            raise Violation(f"the store has a message at {place}, but that message was deleted or never sent")
+            raise Violation(f"the store contains a message at {place}, but this message was deleted or never sent")
         record = MessageRecord.decode(value)
         if (record.abort_count, record.move_count) != (saved.abort_count, saved.move_count):
             raise Violation(f"expected the last state of {saved.message} in the store, but found an older state")
@@ -267,7 +271,7 @@ def check_memory(node: Node) -> None:
     held = sum(size_in_bytes(each) for each in volatile if each.delivery_guarantee is DeliveryGuarantee.RECOVERABLE)
     if held != node.messages.held_bytes:
         raise Violation(
-            f"the node reports {node.messages.held_bytes} bytes in transactions, but transactions hold {held}"
+            f"the node reports {node.messages.held_bytes} bytes in transactions, but the transactions hold {held} bytes"
         )
 
 
@@ -277,14 +281,15 @@ def _check_contents(queue: Queue, due_queue: ModelQueue) -> None:
         _explain(order, due_queue)
     if queue.total_bytes != due_queue.total_bytes:
         raise Violation(
-            f"{due_queue.key} reports {queue.total_bytes} bytes, but its messages have {due_queue.total_bytes}"
+            f"the queue {due_queue.key} reports {queue.total_bytes} bytes, "
+            f"but the total size of its messages is {due_queue.total_bytes} bytes"
         )
     messages = due_queue.messages
     first = next(
         (lookup_id for lookup_id in due_queue.order if messages[lookup_id].state is State.AVAILABLE), BEHIND_ALL
     )
     if queue.positions.next_available(START) != first:
-        raise Violation(f"{due_queue.key} offers the wrong message first")
+        raise Violation(f"the queue {due_queue.key} offers the wrong message first")
 
 
 def _explain(order: list[int], queue: ModelQueue) -> None:
@@ -292,9 +297,11 @@ def _explain(order: list[int], queue: ModelQueue) -> None:
         raise Violation(f"the messages in {queue.key} are not in the order of their LookupIdentifiers")
     lost = [message for lookup_id, message in queue.messages.items() if lookup_id not in order]
     if lost:
-        raise Violation(f"expected {', '.join(map(str, lost))} in {queue.key}, but the queue does not have them")
+        raise Violation(
+            f"expected {', '.join(map(str, lost))} in the queue {queue.key}, but these messages are missing"
+        )
     extra = [f"{lookup_id:#x}" for lookup_id in order if lookup_id not in queue.messages]
-    raise Violation(f"{queue.key} has {', '.join(extra)}, but these messages were removed or never sent")
+    raise Violation(f"the queue {queue.key} contains {', '.join(extra)}, but these messages were removed or never sent")
 
 
 def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
@@ -316,7 +323,7 @@ def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:
         raise Violation(f"{due_queue.key}: expected the attributes {plan}, but found {found}")
     waiting = [len(handle.waits) for handle in due_queue.waiting.values()]
     if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
-        raise Violation(f"{due_queue.key}: expected {waiting} waiting reads, but found other numbers")
+        raise Violation(f"{due_queue.key}: expected {waiting} waiting reads, but found different numbers")
     if len(queue.descriptors) != len(due_queue.handles):
         raise Violation(
             f"{due_queue.key}: expected {len(due_queue.handles)} handles, but found {len(queue.descriptors)}"
@@ -328,7 +335,9 @@ def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
         value = store.get(Table.COUNTERS, keys.totals_key(number))
         found = TotalsRecord() if value is None else TotalsRecord.decode(value)
         if found != due:
-            raise Violation(f"the store reports {found} for queue {number}, but the messages of the queue have {due}")
+            raise Violation(
+                f"the store has the totals {found} for the queue {number}, but the correct totals are {due}"
+            )
 
 
 def _check_positions(store: MemoryStore, model: Model) -> None:
@@ -341,10 +350,10 @@ def _check_positions(store: MemoryStore, model: Model) -> None:
     found = [(key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)]
     wrong = [_place(key, flags) for key, flags in found if (key, flags) not in due]
     if wrong:
-        raise Violation(f"the store wrongly records {', '.join(wrong)}")
+        raise Violation(f"the store contains unexpected position records: {', '.join(wrong)}")
     lost = [_place(key, flags) for key, flags in due if (key, flags) not in found]
     if lost:
-        raise Violation(f"the store does not record {', '.join(lost)}")
+        raise Violation(f"position records are missing from the store: {', '.join(lost)}")
 
 
 def _place(key: bytes, flags: int) -> str:

@@ -128,7 +128,7 @@ class History:
     def unseen(self, uid: int) -> None:
         """The message is or was staged, and its batch is done without it: it must never come out."""
         if uid in self._received:
-            raise Violation(f"the message <{uid}> was received, but never committed")
+            raise Violation(f"the message <{uid}> was received, but its batch was never committed")
         self._uncertain.pop(uid, None)
         self._aborted[uid] = None
 

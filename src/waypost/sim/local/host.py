@@ -133,7 +133,7 @@ class LocalHost(Host["LocalSimulation"]):
 
     def _taking(self, effects: Sequence[Effect]) -> None:
         if self.model.disk.making and not any(type(effect) is Commit for effect in effects):
-            raise Violation("durable state was changed, but no batch writes the change")
+            raise Violation("durable state was changed, but no batch contains this change")
 
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
         if self._remote is None:
@@ -214,7 +214,7 @@ class LocalHost(Host["LocalSimulation"]):
         """The place of the answer to a call among all answers."""
         answer = self.model.expected.get(call.request)
         if answer is None:
-            raise Violation(f"{call}: expected no answer, but found one")
+            raise Violation(f"{call}: expected no answer, but found an answer")
         return answer.number
 
     def remote_answered(self, call: RemoteCall, reply: object) -> None:

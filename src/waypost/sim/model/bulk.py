@@ -175,7 +175,8 @@ class Bulk:
                 raise Violation(f"{queue.key}: expected the state {due}, but found {found}")
             if state.behind != behind or bool(state.held_by) != bool(behind):
                 raise Violation(
-                    f"the queue {queue.key} reports {state.behind} messages after its stable number, but has {behind}"
+                    f"the queue {queue.key} reports {state.behind} messages after its stable number, "
+                    f"but the correct number is {behind}"
                 )
 
         self._answer(call, check, max(due[2], due[3]))
@@ -205,7 +206,8 @@ class Bulk:
             due = len(rest), sum(sizes[number] for number in rest), max(rest, default=0)
             if found != due:
                 raise Violation(
-                    f"{queue.key}: expected the messages, bytes and last number {due} after the plan, but found {found}"
+                    f"{queue.key}: expected the messages, bytes and last number {due} after the planned range, "
+                    f"but found {found}"
                 )
 
         self._answer(call, check, max((*planned, *rest), default=0))
@@ -300,7 +302,7 @@ class Bulk:
             self._known.check_epoch(queue.number, guid_text(found.epoch))
             count = check_rows(f"part {wanted.number} of the claim {wanted.claim}", found, rows, wanted.max_bytes)
             if (found.end, found.is_last) != (wanted.start + count, count == len(rows)):
-                raise Violation(f"{wanted}: the answer reports that it ends at {found.end}, but has {count} messages")
+                raise Violation(f"{wanted}: the answer reports the end {found.end}, but contains {count} messages")
 
         self._answer(call, check)
 
@@ -426,15 +428,17 @@ def _check_plan(plan: PlannedRange, wanted: PlanRange, planned: list[tuple[int, 
     parts = [planned[sum(counts[:at]) : sum(counts[: at + 1])] for at in range(len(counts))]
     ends = [part[-1][0] for part in parts]
     if plan.bounds != [wanted.after, *ends]:
-        raise Violation(f"the plan reports that its parts end at {plan.bounds[1:]}, but their messages end at {ends}")
+        raise Violation(
+            f"the plan reports that its parts end at {plan.bounds[1:]}, but the messages of the parts end at {ends}"
+        )
     sizes = [sum(size for _, size in part) for part in parts]
     if plan.sizes != sizes:
-        raise Violation(f"the plan reports parts of {plan.sizes} bytes, but their messages have {sizes}")
+        raise Violation(f"the plan reports parts of {plan.sizes} bytes, but the parts contain {sizes} bytes")
     if wanted.part_bytes is UNSET:
         if len(counts) > least:
-            raise Violation(f"expected a plan of {least} parts, but found {len(counts)}")
+            raise Violation(f"expected a plan of {least} parts, but found {len(counts)} parts")
     elif any(size > wanted.part_bytes and count > 1 for size, count in zip(sizes, counts, strict=True)):
-        raise Violation(f"expected parts of at most {wanted.part_bytes} bytes, but found {sizes}")
+        raise Violation(f"expected parts of at most {wanted.part_bytes} bytes, but found parts of {sizes} bytes")
 
 
 def _check_held(found: list[ClaimObject], due: list[ClaimObject]) -> None:
@@ -453,4 +457,4 @@ def _check_held(found: list[ClaimObject], due: list[ClaimObject]) -> None:
         )
     ]
     if any(difference > 1e-5 for difference in times):
-        raise Violation(f"expected the leases of {due}, but found {found}")
+        raise Violation(f"expected the leases of the claims {due}, but found the leases of {found}")

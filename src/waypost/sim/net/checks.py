@@ -37,14 +37,14 @@ def check_start(node: Node, host: str, ledger: "Ledger") -> None:
     found = {(number, each) for number, queue in node.manager.collection.by_number.items() for each in queue.positions}
     extra = sorted(found - due.keys())
     if extra:
-        raise Violation(f"{host} starts with the messages {extra}, but they are not durable")
+        raise Violation(f"{host} starts with the messages {extra}, but these messages are not durable")
     lost = [
         place
         for place, sent in due.items()
         if place not in found and not (sent and (sent.may_expire or sent.is_damaged))
     ]
     if lost:
-        raise Violation(f"{host} starts without the messages {lost}, but they are durable")
+        raise Violation(f"{host} starts without the messages {lost}, but these messages are durable")
     check_counts(node, host)
 
 
@@ -55,11 +55,14 @@ def check_counts(node: Node, host: str) -> None:
         size = sum(_size(node, number, lookup_id) for lookup_id in queue.positions)
         if size != queue.total_bytes:
             raise Violation(
-                f"the queue {queue} of {host} reports {queue.total_bytes} bytes, but its messages have {size}"
+                f"the queue {queue} of {host} reports {queue.total_bytes} bytes, "
+                f"but the total size of its messages is {size} bytes"
             )
         total += size
     if total != node.manager.total_bytes:
-        raise Violation(f"{host} reports {node.manager.total_bytes} bytes, but its messages have {total}")
+        raise Violation(
+            f"{host} reports {node.manager.total_bytes} bytes, but the total size of its messages is {total} bytes"
+        )
 
 
 def _size(node: Node, queue: int, lookup_id: int) -> int:
@@ -85,7 +88,7 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
         if is_held and session.counts.unacked_received_msg_count <= session.window_size:
             raise Violation(
                 f"{host} reads nothing from a session, although no messages of the session "
-                "are being checked and its unacknowledged messages fit into the window"
+                "are being checked, and the unacknowledged messages of the session fit into the window"
             )
     sessions = {id(session) for session in network.sessions}
     for queue in node.manager.collection.outgoing.values():
@@ -93,7 +96,7 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
         if link is None:
             continue
         if link.session is not None and id(link.session) not in sessions:
-            raise Violation(f"the queue {queue} of {host} has a closed session")
+            raise Violation(f"the queue {queue} of {host} still has a closed session")
         if len(link.sequence) > len(queue.positions):
             raise Violation(f"{host} keeps records of messages that are no longer in {queue}")
         if len(link.outbox.sent) > len(queue.positions):
@@ -117,7 +120,7 @@ def check_rest(node: Node, host: str) -> None:
     network = node.network
     assert network is not None
     if network._sessions.touched:  # noqa: SLF001
-        raise Violation(f"{host} has changes to write, but does not write them")
+        raise Violation(f"{host} has changes to write, but does not write these changes")
 
 
 def mark(node: Node, marks: Marks) -> None:

@@ -160,7 +160,7 @@ class Ledger:
         elif found is not None:
             sent = self.messages[int(found[1])]
             if host not in (sent.plan.host, sent.copy_host) or message.body != sent.body:
-                raise Violation(f"{sent} was received on {host}, but the host is wrong or the body differs")
+                raise Violation(f"{sent} was received on {host}, but on the wrong host or with a different body")
             if self.checks is not None:
                 self.checks.check_shown(host, sent, message)
             if host == sent.copy_host:
@@ -362,4 +362,6 @@ class Ledger:
         if is_negative and sent.is_sure:
             raise Violation(f"{ack.name} arrived for {sent}, but was not expected")
         if is_single and is_negative and _RECEIVED in sent.acks.values() and not sent.may_expire and not sent.refusals:
-            raise Violation(f"one acknowledgment reports that {sent} was received, but another reports a failure")
+            raise Violation(
+                f"one acknowledgment reports that {sent} was received, but another acknowledgment reports a failure"
+            )

@@ -321,7 +321,8 @@ class ProtectionChecks:
             known_as = name.address.lower()
         if known_as in host.desk.pins:
             raise Violation(
-                f"{host.name} does not encrypt a message to {queue}, but has the keys of the destination: {reason}"
+                f"{host.name} does not encrypt a message to {queue}, "
+                f"although {host.name} has the keys of the destination: {reason}"
             )
         self._marks.sometimes("a message for a destination with unknown keys")
         sent = self._by_text(text)

@@ -90,7 +90,7 @@ class Verdict:
             if not (sent.reached or sent.dead or sent.may_expire or sent.refusals or id(sent) in there)
         ]
         if len(lost) > told:
-            raise Violation(f"the damaged messages {lost} are missing, but only {told} were set aside")
+            raise Violation(f"the damaged messages {lost} are missing, but only {told} messages were set aside")
 
     def _check_sent(self, sent: SentMessage) -> None:
         if sent.is_refused and sent.is_recoverable and sent.is_accepted and not sent.reached:
@@ -165,4 +165,6 @@ class Verdict:
             if lost:
                 self._marks.sometimes("a receive whose answer was lost because of a crash")
             if len(lost) > self._ledger.records[host.name].lost_receives:
-                raise Violation(f"the messages {lost} were in queues of {host.name}, but no client received them")
+                raise Violation(
+                    f"the messages {lost} were in queues of {host.name}, but no client received these messages"
+                )

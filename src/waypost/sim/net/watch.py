@@ -43,7 +43,7 @@ class Watch:
                 if body.tx_sequence_number > accepted:
                     raise Violation(
                         f"{host} acknowledges message {body.tx_sequence_number} of a sequence, "
-                        f"but has accepted only {accepted}"
+                        f"but has accepted the sequence only up to message {accepted}"
                     )
 
     def _message(self, host: str, packet: UserMessage, data: bytes) -> None:

@@ -99,7 +99,7 @@ class RemoteReaders:
                 # The wires keep what is not read.
                 pass
             case _:
-                raise Violation(f"{host.name} requests {effect!r}, but remote readers do not support it")
+                raise Violation(f"{host.name} requests {effect!r}, but remote readers do not support this effect")
 
     def went_down(self) -> None:
         self._served.clear()
@@ -121,7 +121,7 @@ class RemoteReaders:
                 self.host.remote_model.bound(connection, pdu.group_id)
             case Kind.BIND_NAK:
                 raise Violation(
-                    f"expected the bind on connection {-connection} to be accepted, but the node refused it"
+                    f"expected the bind on connection {-connection} to be accepted, but the node refused the bind"
                 )
             case Kind.RESPONSE:
                 served.stub += pdu.stub

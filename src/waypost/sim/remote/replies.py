@@ -31,7 +31,7 @@ def check_reply(call: RemoteCall, answer: Answer, reply: Any) -> None:
     packet = packet_of(reply)
     if not answer.messages:
         if packet:
-            raise Violation(f"{call}: expected no message, but found one")
+            raise Violation(f"{call}: expected no message, but found a message")
         return
     message = answer.messages[0]
     if not packet:
