@@ -171,7 +171,7 @@ def test_a_body_says_what_its_type_says(body: bytes, body_type: int, text: str |
             b"not NRBF",
             0x300,
             "net-binary",
-            "SerializationHeaderRecord at offset 0: the data has only 8 bytes (MS-NRBF 2)",
+            "SerializationHeaderRecord at offset 0: the data is only 8 bytes long (MS-NRBF 2)",
         ),
     ],
 )

@@ -367,7 +367,7 @@ def test_packets_are_refused_that_could_not_be_counted_as_text() -> None:
 
 
 def test_no_columns_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match="the list of columns is empty; choose from"):
+    with pytest.raises(InvalidParameter, match="the list of columns is empty; choose columns from"):
         decode(Packets.of([plain().encode()]), [], on_malformed=OnMalformed.NULL)
 
 

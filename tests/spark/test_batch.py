@@ -90,7 +90,7 @@ def test_errors_of_positions_name_the_option_and_a_misspelt_queue_is_refused(
         ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "not contain"),
     ):
         for option in (start, end):
-            assert f"the option `{option}` has a position for 'other', which is not a queue of this read" in wrong(
+            assert f"the option `{option}` has a position for 'other', but this read does not include" in wrong(
                 **{option: f'{{"{sent}": 1, "other": 1}}'}
             )
         assert f"the option `{start}` of a batch read must {verb}" in wrong(**{start: f'{{"{sent}": -1}}'})

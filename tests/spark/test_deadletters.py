@@ -286,7 +286,7 @@ def test_parked_messages_can_be_sent_where_they_were_to_go(spark: SparkSession, 
     assert resend(manager, restored) == actions.Done(sent_once=3, sent_at_least_once=1, removed=4)
     assert (bodies(manager, "orders"), bodies(manager, "plain")) == (ORDERS, [b"body 9"])
     assert bodies(manager, "parked") == [b"another message"]
-    with pytest.raises(InvalidParameter, match="cannot park in plain: the queue is not transactional"):
+    with pytest.raises(InvalidParameter, match="cannot park messages in plain: the queue is not transactional"):
         actions.park([], manager, to="plain")
 
 

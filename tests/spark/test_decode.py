@@ -80,7 +80,7 @@ def test_what_is_written_replaces_its_like_and_nothing_else(spark: SparkSession,
 def test_what_cannot_be_decoded_is_refused_before_the_job(spark: SparkSession) -> None:
     given = spark.createDataFrame([(1,)], "place int")
     with pytest.raises(
-        InvalidParameter, match=r"binary column packet, which contains the packets, is missing; the columns are place"
+        InvalidParameter, match=r"binary column packet with the packets is missing; the columns are place"
     ):
         decode.decoded(given)
     with pytest.raises(InvalidParameter, match="a packet has no column 'seq'"):

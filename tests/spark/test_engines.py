@@ -614,7 +614,7 @@ def test_both_engines_refuse_to_decode_the_same(spark: SparkSession, commands: C
     (commands.folder / "full").mkdir()
     (commands.folder / "full/mine.txt").write_text("mine")
     for arguments, sentence in [
-        (("bare.parquet",), "The binary column packet, which contains the packets, is missing; the columns are label"),
+        (("bare.parquet",), "The binary column packet with the packets is missing; the columns are label"),
         (("rows.parquet", "--out", "out", "--columns", "colour"), "Unknown column 'colour'; the columns are queue, "),
         (("rows.parquet", "--out", "full"), "contains 'mine.txt', which would be deleted"),
         (("rows.parquet", "--out", "full/mine.txt"), "is a file, which would be deleted; specify a folder"),
@@ -682,7 +682,10 @@ def test_small_archives_are_written_replayed_and_decoded_without_spark(daemon: D
         assert decoded.stderr == "engine: arrow, because the input has 1 file and 0.0 MiB\n"
     for arguments, sentence in [
         (("archive", "archive", "nowhere"), "nowhere"),
-        (("archive", "archive", "small", "--format", "delta"), "is an archive of Parquet files; use that format"),
+        (
+            ("archive", "archive", "small", "--format", "delta"),
+            "is an archive of Parquet files; use the format of this archive",
+        ),
         (("archive", "year[2026]", "small"), "must not contain any of"),
         (("archive", "packet.bin/archive", "small"), "packet.bin"),
         (("archive", "out", "--verify"), "is not an archive, or is empty"),

@@ -107,7 +107,8 @@ def test_no_java_is_one_sentence_that_says_what_to_do() -> None:
     with pytest.raises(SparkNotAvailable) as caught:
         find_java()
     assert str(caught.value) == (
-        "Spark requires Java 17 or later, and none was found; install Java (apt install openjdk-17-jre-headless) or "
+        "Spark requires Java 17 or later, but no such Java installation was found; install Java "
+        "(apt install openjdk-17-jre-headless) or "
         f"run `{command_for('jre')}`"
     )
 

@@ -708,7 +708,8 @@ def test_a_worker_without_the_package_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=False)
     assert (
-        b"the Python installation of a Spark worker has no module waypost: install waypost[spark] there" in done.stderr
+        b"the Python installation of a Spark worker does not contain the module waypost: install waypost[spark]"
+        in done.stderr
     )
 
 

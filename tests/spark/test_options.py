@@ -258,7 +258,7 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
         ({"bootstrap": "x"}, "unknown option 'bootstrap'"),
         ({"server": "a", "msmqHost": "b"}, "`server` and `msmqHost` are mutually exclusive; use only one"),
         ({"store": "/data"}, "run `waypost serve` on the folder, and set the option `server`"),
-        ({"queues": "b"}, "`queue` and `queues` are mutually exclusive: both choose queues"),
+        ({"queues": "b"}, "`queue` and `queues` are mutually exclusive: both options select queues"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
         ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "is 9, but must be at most 5"),
         ({"mode": "drain", "startingOffsets": "latest"}, "`startingOffsets` must be `earliest`"),
@@ -274,7 +274,8 @@ def test_what_does_not_go_together_is_refused(given: dict[str, str], words: str)
 
 
 @pytest.mark.parametrize(
-    ("queues", "words"), [("a,,b", "without empty names"), ("a,b,A", "twice"), (",", "without empty names")]
+    ("queues", "words"),
+    [("a,,b", "a list of non-empty names"), ("a,b,A", "twice"), (",", "a list of non-empty names")],
 )
 def test_a_list_of_queues_has_no_holes_and_no_doubles(queues: str, words: str) -> None:
     with pytest.raises(InvalidParameter, match=words):
@@ -322,11 +323,11 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
         ({"txnId": "a", "txnAppId": "a", "txnVersion": "1"}, "`txnId` and `txnAppId` are mutually exclusive"),
         (
             {"txnId": "a", "delivery": "at-least-once"},
-            "the option `txnId` is for writes that happen only once, but if the option `delivery` is",
+            "the option `txnId` requires exactly-once delivery, but the option `delivery` is",
         ),
         (
             {"txnAppId": "a", "txnVersion": "1", "delivery": "at-least-once"},
-            "the option `txnAppId` is for writes that happen only once, but if the option `delivery`",
+            "the option `txnAppId` requires exactly-once delivery, but the option `delivery`",
         ),
         ({"onInvalid": "ignore"}, "onInvalid"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),

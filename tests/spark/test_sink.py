@@ -381,7 +381,7 @@ def test_a_stream_refuses_the_name_of_a_batch_write(daemon: Daemon, named: dict[
     columns = schema_of({"body": "string", "dest_queue": "string"})
     given = {"server": daemon.url, **named}
     source.MsmqDataSource(given).writer(columns, overwrite=False)
-    words = f"the option `{next(iter(named))}` is only for batch writes: a stream writes each batch once without"
+    words = f"the option `{next(iter(named))}` is only for batch writes: a stream writes each batch exactly once"
     with pytest.raises(InvalidParameter, match=words):
         source.MsmqDataSource(given).streamWriter(columns, overwrite=False)
 

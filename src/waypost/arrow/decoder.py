@@ -38,7 +38,9 @@ from waypost.wire.codec import INFINITE, attribute_name
 def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalformed) -> pa.RecordBatch:
     """Decode packets to a RecordBatch with these columns, the types of schema.ALL, and a row for each packet."""
     if not columns:
-        raise InvalidParameter(f"the list of columns is empty; choose from {', '.join(schema.ALL.names)}")
+        raise InvalidParameter(
+            f"the list of columns is empty; choose columns from this list: {', '.join(schema.ALL.names)}"
+        )
     wanted = pa.schema([_field(name) for name in columns])
     packets.check()
     if not len(packets):
@@ -59,7 +61,7 @@ def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalforme
 def _field(name: str) -> pa.Field:
     index = schema.ALL.get_field_index(name)
     if index < 0:
-        raise InvalidParameter(f"unknown column {name!r}; choose from {', '.join(schema.ALL.names)}")
+        raise InvalidParameter(f"unknown column {name!r}; the columns are {', '.join(schema.ALL.names)}")
     return schema.ALL.field(index)
 
 

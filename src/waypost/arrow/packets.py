@@ -135,4 +135,4 @@ class Packets:
 
 def _check_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise InvalidParameter(f"all packets together must have at most {MAX_BYTES} bytes, not {size}")
+        raise InvalidParameter(f"all packets together must not be larger than {MAX_BYTES} bytes, but have {size} bytes")

@@ -107,8 +107,8 @@ def _ending(place: Place) -> dict[str, Any]:
 def check_for_batch(options: ReadOptions) -> None:
     if options.mode != "peek":
         raise InvalidParameter(
-            f"the mode `{options.mode}` is for streams: a batch read removes nothing from a queue; to remove the "
-            "messages after you have stored them elsewhere, call waypost.spark.purge"
+            f"the mode `{options.mode}` is only for streams: a batch read does not remove messages from a queue; "
+            "store the messages elsewhere, then remove them with waypost.spark.purge"
         )
     if _has(options.start, "latest"):
         raise InvalidParameter(

@@ -50,7 +50,7 @@ class HostOrigin:
 
     def queues(self, pattern: str) -> Sequence[BulkQueue]:
         raise InvalidParameter(
-            f"an MSMQ host does not list its queues, so the pattern {pattern!r} does not work; use the option `queue`"
+            f"an MSMQ host does not list its queues, so the pattern {pattern!r} is not possible; use the option `queue`"
         )
 
     def queue(self, name: str) -> BulkQueue:

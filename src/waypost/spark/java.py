@@ -86,8 +86,8 @@ def find_java() -> Java:
         if java is not None and java.major >= OLDEST:
             return java
     raise SparkNotAvailable(
-        f"Spark requires Java {OLDEST} or later, and none was found; install Java (apt install "
-        f"openjdk-17-jre-headless) or run `{command_for('jre')}`"
+        f"Spark requires Java {OLDEST} or later, but no such Java installation was found; install Java "
+        f"(apt install openjdk-17-jre-headless) or run `{command_for('jre')}`"
     )
 
 

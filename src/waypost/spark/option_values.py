@@ -109,7 +109,9 @@ def time(name: str, text: str) -> datetime:
             return datetime.fromtimestamp(int(text) / 1000, UTC)
         found = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError, OSError):
-        raise refused(name, text, "a time such as 2026-03-01T08:00:00Z, or milliseconds since 1970") from None
+        raise refused(
+            name, text, "a time such as 2026-03-01T08:00:00Z, or a number of milliseconds since 1970"
+        ) from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
@@ -154,7 +156,7 @@ def _class(name: str, text: str) -> int:
     except ValueError:
         number = -1
     if not 0 <= number <= _MAX_CLASS:
-        raise refused(name, text, "a list of classes such as normal, report, nack_q_deleted, 0x4000 or 32768")
+        raise refused(name, text, "a list of message classes such as normal, report, nack_q_deleted, 0x4000 or 32768")
     return number
 
 
@@ -173,7 +175,7 @@ def names(name: str, text: str) -> tuple[str, ...]:
     """A list separated by commas, which queue names never contain."""
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
-        raise refused(name, text, "a list of names such as orders,returns, without empty names")
+        raise refused(name, text, "a list of non-empty names such as orders,returns")
     twice = {part for part in found if [each.lower() for each in found].count(part.lower()) > 1}
     if twice:
         raise InvalidParameter(f"the option `{name}` contains {excerpt(min(twice))} twice")
@@ -201,7 +203,7 @@ def _whole(name: str, text: str, least: int) -> int:
 
 def guid(name: str, text: str) -> str:
     if not is_guid(text.strip()):
-        raise refused(name, text, "a GUID, such as str(uuid.uuid4())")
+        raise refused(name, text, "a GUID, such as the result of str(uuid.uuid4())")
     return text.strip()
 
 

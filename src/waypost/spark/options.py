@@ -265,8 +265,8 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
     endpoint = _endpoint(options, token)
     if endpoint.kind != "daemon":
         raise InvalidParameter(
-            "the sink requires a daemon, which sends the messages to any host: use the option `server` instead of "
-            "`msmqHost`"
+            "a write requires a Waypost daemon, which forwards messages to any host: use the option `server` instead "
+            "of `msmqHost`"
         )
     for name in ("queues", "queuePattern"):
         if options.text(name) is not None:
@@ -278,8 +278,8 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
     transaction, version = _transaction(options)
     if transaction and delivery == "at-least-once":
         raise InvalidParameter(
-            f"the option `{_named_by(version)}` is for writes that happen only once, but if the option `delivery` is "
-            "`at-least-once`, a repeated write sends its messages again; remove one of the two options"
+            f"the option `{_named_by(version)}` requires exactly-once delivery, but the option `delivery` is "
+            "`at-least-once`; remove one of the two options"
         )
     return WriteOptions(
         endpoint=endpoint,
@@ -300,9 +300,9 @@ def check_stream_write(options: WriteOptions) -> None:
     """Raises InvalidParameter for options that a stream would ignore."""
     if options.transaction:
         raise InvalidParameter(
-            f"the option `{_named_by(options.version)}` is only for batch writes: a stream writes each batch once "
-            "without this option, because its checkpoint identifies the query and the batch; remove the option, or "
-            "use it in foreachBatch"
+            f"the option `{_named_by(options.version)}` is only for batch writes: a stream writes each batch exactly "
+            "once without this option, because the checkpoint identifies the query and the batch; remove the option, "
+            "or use it in foreachBatch"
         )
 
 
@@ -344,8 +344,8 @@ def _given(given: Mapping[str, str]) -> Given:
     if not options:
         raise InvalidParameter(
             "no options were passed: Spark does not pass the OPTIONS of CREATE TABLE, with or without AS SELECT, to a "
-            "Python data source; set the options in the query, as in SELECT ... FROM t WITH (queue = '...') and INSERT "
-            "INTO t WITH (queue = '...') ..., or use CREATE TEMPORARY VIEW ... USING msmq OPTIONS (...)"
+            "Python data source; set the options in the query, as in SELECT * FROM t WITH (queue = 'orders'), or use "
+            "CREATE TEMPORARY VIEW v USING msmq OPTIONS (queue 'orders')"
         )
     found: dict[str, str] = {}
     for name, value in options.items():
@@ -437,7 +437,9 @@ def _url(options: Given) -> str:
 def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     named = [name for name in _QUEUES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options `{named[0]}` and `{named[1]}` are mutually exclusive: both choose queues")
+        raise InvalidParameter(
+            f"the options `{named[0]}` and `{named[1]}` are mutually exclusive: both options select queues"
+        )
     pattern = options.text("queuePattern")
     queue = options.text("queue")
     queues: tuple[str, ...] = (queue.strip(),) if queue else options.read("queues", values.names, _NONE)
@@ -530,7 +532,7 @@ def _columns(options: Given) -> Columns:
     given = [name for name in _INCLUDES if options.text(name) is not None]
     if given and options.text("columns") is not None:
         raise InvalidParameter(
-            f"the options `columns` and `{given[0]}` are mutually exclusive: `columns` lists all columns"
+            f"the options `columns` and `{given[0]}` are mutually exclusive, because `columns` lists all columns"
         )
     return Columns(
         include_body=options.read("includeBody", values.boolean, default.include_body),

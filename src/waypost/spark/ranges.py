@@ -99,8 +99,8 @@ def check_named(queues: Sequence[BulkQueue], position: Position, option: str) ->
             if not any(_is_named(queue, name) for queue in queues):
                 names = ", ".join(short_name(FormatName.parse(each.format_name), _computer(each)) for each in queues)
                 raise InvalidParameter(
-                    f"the option `{option}` has a position for {excerpt(name)}, which is not a queue of this read: "
-                    f"the queues are {names}"
+                    f"the option `{option}` has a position for {excerpt(name)}, but this read does not include that "
+                    f"queue: it includes only {names}"
                 )
 
 

@@ -83,7 +83,7 @@ def shape_of(schema: StructType, columns: Columns) -> Shape:
         if field.dataType != expected:
             raise InvalidParameter(
                 f"the column `{field.name}` must have the type {expected.simpleString()}, not "
-                f"{field.dataType.simpleString()}; read the column with this type, then cast the column"
+                f"{field.dataType.simpleString()}; read the column with the required type, then cast it"
             )
     return Shape(
         names=tuple(schema.names),
@@ -99,7 +99,7 @@ def _check_added(schema: StructType, columns: Columns) -> None:
     if columns.names:
         if tuple(schema.names) != columns.names:
             raise _of_table(
-                "the option `columns` and a schema are mutually exclusive: both choose columns", columns.names
+                "the option `columns` and a schema are mutually exclusive: both select columns", columns.names
             )
         return
     if not set(DEFAULT.names) <= set(schema.names):

@@ -63,8 +63,9 @@ def unpack(content: bytes) -> Any:
         return pickle.loads(content)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"the Python installation of a Spark worker has no module {error.name}: install waypost[spark] there, in "
-            "the same version as on the driver, or set PYSPARK_PYTHON to a Python that contains waypost[spark]",
+            f"the Python installation of a Spark worker does not contain the module {error.name}: install "
+            "waypost[spark] in this Python installation, with the same version as on the driver, or set PYSPARK_PYTHON "
+            "to a Python interpreter with waypost[spark]",
             name=error.name,
         ) from None
 

@@ -72,7 +72,7 @@ class _Reader:
 
     def root_type(self) -> str:
         if len(self._data) < _HEADER.size:
-            raise self._error("SerializationHeaderRecord", f"the data has only {len(self._data)} bytes")
+            raise self._error("SerializationHeaderRecord", f"the data is only {len(self._data)} bytes long")
         kind, root, _, major, minor = _HEADER.unpack_from(self._data)
         if (kind, major, minor) != (SERIALIZED_STREAM_HEADER, 1, 0):
             raise self._error("SerializationHeaderRecord", f"unknown type {kind}, version {major}.{minor}")
@@ -86,7 +86,9 @@ class _Reader:
             kind = self._byte("RecordTypeEnum")
         object_id = self._number("ObjectId")
         if object_id != root:
-            raise self._error("ObjectId", f"the first object must be the root {root}, not {object_id}")
+            raise self._error(
+                "ObjectId", f"the first object must be the root object {root}, not the object {object_id}"
+            )
         return self._type_of(kind)
 
     def _type_of(self, kind: int) -> str:
@@ -106,7 +108,7 @@ class _Reader:
         shape = self._byte("BinaryArrayTypeEnum")
         rank = self._number("Rank")
         if shape > _LAST_ARRAY_TYPE or not 1 <= rank <= _MAX_RANK:
-            raise self._error("BinaryArrayTypeEnum", f"invalid array of type {shape} and rank {rank}")
+            raise self._error("BinaryArrayTypeEnum", f"an array of the type {shape} and the rank {rank} is not valid")
         for _ in range(rank * (2 if shape >= _FIRST_WITH_BOUNDS else 1)):
             self._number("Lengths")
         element = self._byte("TypeEnum")
@@ -131,14 +133,14 @@ class _Reader:
     def _byte(self, field: str) -> int:
         self._start = self._at
         if self._at >= len(self._data):
-            raise self._error(field, "the data ends before this field")
+            raise self._error(field, "the data ends before the end of this field")
         self._at += 1
         return self._data[self._at - 1]
 
     def _number(self, field: str) -> int:
         self._start = self._at
         if len(self._data) - self._at < _NUMBER.size:
-            raise self._error(field, "the data ends before this field")
+            raise self._error(field, "the data ends before the end of this field")
         value: int = _NUMBER.unpack_from(self._data, self._at)[0]
         self._at += _NUMBER.size
         return value
@@ -164,13 +166,13 @@ class _Reader:
     def _name(self, field: str) -> str:
         length = self._length(field)
         if not 0 < length <= MAX_NRBF_NAME:
-            raise self._error(field, f"a name must have 1 to {MAX_NRBF_NAME} bytes, not {length}")
+            raise self._error(field, f"a name must be 1 to {MAX_NRBF_NAME} bytes long, not {length}")
         try:
             name = self._data[self._at : self._at + length].decode()
         except UnicodeDecodeError:
             name = ""
         if not name.isprintable() or not name:
-            raise self._error(field, "the name is not printable text")
+            raise self._error(field, "the name is empty or contains characters that are not printable")
         return name
 
     def _error(self, field: str, reason: str) -> DecodeError:

@@ -218,7 +218,7 @@ def checked_table(notes: Notes, path: str, kind: str) -> Table:
     first = notes.first(BATCHES, ENTRY)
     if first is not None and first["path"].startswith("queue=") is not (kind == "parquet"):
         other = "of Parquet files" if first["path"].startswith("queue=") else "in the format delta or iceberg"
-        raise InvalidParameter(f"{path} is an archive {other}; use that format, or another folder")
+        raise InvalidParameter(f"{path} is an archive {other}; use the format of this archive, or another folder")
     return table
 
 

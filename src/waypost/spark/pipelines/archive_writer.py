@@ -87,7 +87,9 @@ class ArchivingSource(MsmqDataSource):
         return from_arrow_schema(ENTRIES)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        raise NotImplementedError("msmq-archiving is a format of the archive pipeline; call archive_queues instead")
+        raise NotImplementedError(
+            "the format msmq-archiving is only for the archive pipeline; call archive_queues instead"
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802, the name is Spark's
         return self.stream(lambda columns: Archiving(shape_of(_MESSAGE, columns), self._root, self._is_tree))

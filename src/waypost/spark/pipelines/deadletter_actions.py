@@ -117,7 +117,7 @@ def park(tables: Iterable[Any], manager: "Manager", *, to: str = PARKING) -> Don
     with suppress(QueueExists):
         manager.create_queue(to, transactional=True)
     if not manager.queue(to).info().transactional:
-        raise InvalidParameter(f"cannot park in {to}: the queue is not transactional; specify another queue")
+        raise InvalidParameter(f"cannot park messages in {to}: the queue is not transactional; specify another queue")
     run = _Run(manager)
     for table in tables:
         sound = table.filter(pc.is_valid(table["message_class"]))

@@ -63,7 +63,7 @@ def read_packets(spark: SparkSession, files: Sequence[str], kind: str = "") -> D
 def kind_of(kind: str) -> Kind | None:
     """The kind of files; None for the kind that their content shows. Raises InvalidParameter for another kind."""
     if kind and kind not in list(Kind):
-        raise InvalidParameter(f"the kind of a file must be one of {', '.join(Kind)}, not {kind!r}")
+        raise InvalidParameter(f"the type of a file must be one of {', '.join(Kind)}, not {kind!r}")
     return Kind(kind) if kind else None
 
 
@@ -108,7 +108,7 @@ def check_packets(names: Sequence[str], *, has_packets: bool) -> None:
     """Raises InvalidParameter if the column `packet` is not among the columns with these names."""
     if not has_packets:
         raise InvalidParameter(
-            f"the binary column {PACKET}, which contains the packets, is missing; the columns are {', '.join(names)}"
+            f"the binary column {PACKET} with the packets is missing; the columns are {', '.join(names)}"
         )
 
 
@@ -153,7 +153,7 @@ def check_output(path: str, there: Sequence[str], columns: Sequence[str]) -> Non
     # The text after the scheme is a path, without escapes.
     file = Path(path.removeprefix("file:"))
     if folder is None and file.exists() and not file.is_dir():
-        raise InvalidParameter(f"{path} is a file, which would be deleted; specify a folder")
+        raise InvalidParameter(f"{path} is a file, which would be deleted; specify a folder instead")
     others = [] if folder is None else [each.name for each in folder.iterdir() if not OURS.match(each.name)]
     if others:
         raise InvalidParameter(f"{path} contains {others[0]!r}, which would be deleted; specify a new or empty folder")

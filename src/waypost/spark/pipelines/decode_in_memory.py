@@ -106,7 +106,7 @@ def _parquet_files(names: Iterable[str]) -> list[Path]:
 def _files_below(name: str) -> list[Path]:
     require_disk(name)
     if has_pattern(name):
-        raise OnlyWithSpark(f"{name} is a pattern")
+        raise OnlyWithSpark(f"{name} is a pattern of file names")
     place = local_path(name)
     if not place.is_dir():
         return [place]
