@@ -45,7 +45,7 @@ def explain(
     *,
     as_json: Json = False,
 ) -> None:
-    """Explain why a message or the messages in a queue are not delivered or received.
+    """Explain why a message has not been delivered or received, or why the messages in a queue are waiting.
 
     The command looks for a message in all queues. If the message is not in a queue, the command shows what the queue
     manager remembers: why the message was refused on arrival, or to which host it was sent. The exit code is 1 if the

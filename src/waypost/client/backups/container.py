@@ -36,9 +36,9 @@ TRAILER_SIZE: Final = _TRAILER.size
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
     """The description of a backup. `bytes` is the size of the store in the backup, and `about_bytes` is the size that
-    was expected.
+    was expected when the backup began.
 
-    `time` is the start of the backup, in ISO 8601. The backup contains everything that was acknowledged before that
+    `time` is the start of the backup, in ISO 8601. The backup contains all changes that were acknowledged before that
     time.
     """
 
