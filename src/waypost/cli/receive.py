@@ -43,7 +43,9 @@ def receive(
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", help="Receive messages until interrupted, or until no message arrives for --timeout seconds."
+            "--follow",
+            help="Receive messages until you interrupt the command, or until no message has arrived for "
+            "--timeout seconds.",
         ),
     ] = False,
     lookup: Lookup = None,
@@ -101,8 +103,8 @@ def peek(
     sort: Annotated[
         Literal["place", "age", "size", "priority", "aborts"] | None,
         typer.Option(
-            help="With --all, sort by place in the queue, age (oldest first), size (largest first), priority "
-            "(highest first) or aborts (most first) (default: place)."
+            help="With --all, sort by place in the queue (the default), age (oldest first), size (largest first), "
+            "priority (highest first) or aborts (most first)."
         ),
     ] = None,
     older_than: Annotated[
@@ -121,7 +123,7 @@ def peek(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=MOST, help="With --all, number of messages to show (default: all)."),
+        typer.Option(metavar="N", min=1, max=MOST, help="Number of messages to show with --all (default: all)."),
     ] = None,
     timeout: Annotated[
         float | None,
@@ -133,9 +135,9 @@ def peek(
 ) -> None:
     """Show the first message or all messages of a queue, without removing them.
 
-    With --all, the column AGE shows the time since the message arrived in the queue. The column ABORTS shows the number
-    of transactions that received the message and aborted. A terminal shows one line per message, with a short id. A
-    narrow terminal shows fewer columns. Output to a file or a pipe has all columns and the full ids.
+    With --all, the column AGE shows the time since each message arrived in the queue. The column ABORTS shows the
+    number of transactions that received the message and were then aborted. A terminal shows one line per message, with
+    a short id. A narrow terminal shows fewer columns. Output to a file or a pipe has all columns and the full ids.
 
     \b
     waypost peek orders

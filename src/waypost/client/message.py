@@ -54,7 +54,7 @@ class Message(ShownProperties):
 
     @property
     def id(self) -> str:
-        """The identifier, ``{guid}\\number``. The id of a message is the same on every computer and in acknowledgments."""
+        """The identifier, ``{guid}\\number``. A message has the same id on every computer and in acknowledgments."""
         return str(self._core.identifier)
 
     @property

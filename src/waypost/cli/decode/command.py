@@ -36,13 +36,16 @@ def decode(
             metavar="PORT",
             min=1,
             max=65535,
-            help="TCP port of a queue manager in captures; may be repeated (default: 1801).",
+            help="TCP port of a queue manager in captures (default: 1801). This option can be repeated.",
         ),
     ] = None,
     ping_port: Annotated[
         list[int] | None,
         typer.Option(
-            metavar="PORT", min=1, max=65535, help="UDP port of pings in captures; may be repeated (default: 3527)."
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="UDP port of pings in captures (default: 3527). This option can be repeated.",
         ),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Show one line for each packet, without its fields.")] = False,

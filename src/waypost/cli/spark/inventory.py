@@ -18,7 +18,7 @@ def inventory(
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Select queues by name. * matches any characters.")
+        str, typer.Option(metavar="PATTERN", help="Select queues by name. In the pattern, * matches any characters.")
     ] = "",
     bodies: Annotated[bool, typer.Option("--bodies", help="Inspect the bodies to detect their formats.")] = False,
     report: ReportFolder = None,
