@@ -177,7 +177,7 @@ def set_queue(
     """
     if not properties:
         raise typer.BadParameter(
-            "no property is specified; specify at least one property to change", param_hint="OPTIONS"
+            "no property is specified: specify at least one property to change", param_hint="OPTIONS"
         )
     with session(context) as manager, _notes():
         queue = manager.queue(name)

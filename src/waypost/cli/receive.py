@@ -66,7 +66,9 @@ def receive(
     waypost receive 'DIRECT=OS:other\\private$\\orders'
     """
     if lookup is not None and (follow or count is not None or timeout is not None):
-        raise typer.BadParameter("mutually exclusive with --count, --follow and --timeout", param_hint="--lookup")
+        raise typer.BadParameter(
+            "--lookup is mutually exclusive with --count, --follow and --timeout", param_hint="--lookup"
+        )
     out = Output()
     wanted = None if follow and count is None else count or 1
     received: list[Message] = []
@@ -146,10 +148,10 @@ def peek(
     waypost peek 'DIRECT=OS:other\\private$\\orders' --all --outgoing
     """
     if lookup is not None and (every or timeout):
-        raise typer.BadParameter("mutually exclusive with --all and --timeout", param_hint="--lookup")
+        raise typer.BadParameter("--lookup is mutually exclusive with --all and --timeout", param_hint="--lookup")
     given = {"--sort": sort, "--older-than": older_than, "--min-aborts": min_aborts, "--limit": limit}
     if not every and (alone := [option for option, value in given.items() if value is not None]):
-        raise typer.BadParameter("only valid with --all", param_hint=alone[0])
+        raise typer.BadParameter(f"{alone[0]} is only valid with --all", param_hint=alone[0])
     before = None if older_than is None else _before(seconds_of(older_than, "--older-than"))
     out = Output()
     more = 0

@@ -178,7 +178,7 @@ def _bounded(file: BinaryIO, name: str) -> bytes:
     content = file.read(MAX_PACKET_SIZE + 1)
     if len(content) > MAX_PACKET_SIZE:
         raise Failure(
-            f"{name} has more than {MAX_PACKET_SIZE} bytes, the limit of a message.",
+            f"{name} is longer than {MAX_PACKET_SIZE} bytes, which is the maximum size of a message.",
             "split the body into several messages.",
         )
     return content

@@ -143,7 +143,7 @@ def reset(
     """
     if queue is source is address is older_than is None:
         raise typer.BadParameter(
-            "no sequence is selected; specify QUEUE, --source, --address or --older-than", param_hint="OPTIONS"
+            "no sequence is selected: specify QUEUE, --source, --address or --older-than", param_hint="OPTIONS"
         )
     seconds = None if older_than is None else seconds_of(older_than, "--older-than")
     out = Output()

@@ -60,7 +60,7 @@ def decode(
     decoded, otherwise 1.
     """
     if brief and body:
-        raise typer.BadParameter("mutually exclusive with --body", param_hint="--brief")
+        raise typer.BadParameter("--brief and --body are mutually exclusive", param_hint="--brief")
     detail = Detail.BRIEF if brief else Detail.WHOLE if body else Detail.USUAL
     ports = Ports(frozenset(port or [SESSION_PORT]), frozenset(ping_port or [PING_PORT]))
     out = Output()

@@ -117,12 +117,12 @@ def place(folder: str) -> str:
 def _refuse_with_verify(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value:
-            raise typer.BadParameter("mutually exclusive with --verify", param_hint=name)
+            raise typer.BadParameter(f"{name} and --verify are mutually exclusive", param_hint=name)
 
 
 def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -> dict[str, str]:
     if queues and pattern:
-        raise typer.BadParameter("mutually exclusive with QUEUE", param_hint="--pattern")
+        raise typer.BadParameter("--pattern and QUEUE are mutually exclusive", param_hint="--pattern")
     options = {"queueType": queue_type} if queue_type else {}
     if queues:
         options["queues"] = ",".join(queues)

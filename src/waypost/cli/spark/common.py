@@ -149,7 +149,7 @@ def choosing(
     if means.engine == "arrow":
         for option, value in (("--master", means.master), ("--conf", means.conf)):
             if value:
-                raise typer.BadParameter("mutually exclusive with --engine arrow", param_hint=option)
+                raise typer.BadParameter(f"{option} and --engine arrow are mutually exclusive", param_hint=option)
     require()
     if means.engine == "arrow" or (means.engine == "auto" and not means.master and not means.conf):
         target = target_of(context)

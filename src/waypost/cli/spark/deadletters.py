@@ -103,7 +103,7 @@ def deadletters(
     waypost spark deadletters drop --label 'heartbeat *' --older 86400 --do
     """
     if to and action not in ("resend", "park"):
-        raise typer.BadParameter("only valid with the actions resend and park", param_hint="--to")
+        raise typer.BadParameter("--to is only valid with the actions resend and park", param_hint="--to")
     if do and action is None:
         raise typer.BadParameter("the action is missing; specify resend, park or drop", param_hint="--do")
     require()

@@ -39,7 +39,7 @@ def inventory(
     waypost spark inventory orders invoices --bodies --report inventory
     """
     if sources and pattern:
-        raise typer.BadParameter("mutually exclusive with a SOURCE", param_hint="--pattern")
+        raise typer.BadParameter("--pattern and a SOURCE are mutually exclusive", param_hint="--pattern")
     columns = (*COLUMNS, "body_kind") if bodies else COLUMNS
     options = {"onMalformed": "null"} | ({"decodeBody": "true"} if bodies else {})
     if not sources:

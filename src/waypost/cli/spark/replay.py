@@ -205,7 +205,7 @@ def _rows(file: Path) -> list[tuple[str, str]]:
     for row in rows:
         if len(row) != _PAIR_COLUMNS or not all(row):
             raise Failure(
-                f"{file} has the invalid line {','.join(row)!r}.",
+                f"{file} contains the invalid line {','.join(row)!r}.",
                 "write a name, a comma and another name on each line.",
             )
     return [(row[0], row[1]) for row in rows]

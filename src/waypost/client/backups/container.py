@@ -104,7 +104,7 @@ class BackupReader:
         data = self._held + data
         if self.info is None:
             if not data.startswith(_BEGIN[: len(data)]):
-                raise BackupDamaged("not a Waypost backup: the first bytes are wrong")
+                raise BackupDamaged("the input is not a Waypost backup, because its first bytes are wrong")
             if len(data) < HEADER_SIZE:
                 self._held = data
                 return b""
