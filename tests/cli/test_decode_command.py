@@ -324,7 +324,7 @@ def test_the_hint_about_ports_is_for_captures(tmp_path: Path) -> None:
         (["decode", "--nonsense"], "No such option: --nonsense", "waypost decode --help"),
         (["decode", "--as", "tape", "x"], "'tape' is not one of 'raw', 'hex', 'pcap'.", "waypost decode --help"),
         (["decode", "--port", "0", "x"], "Invalid value for '--port': ", "waypost decode --help"),
-        (["decode", "--brief", "--body", "x"], "mutually exclusive with --body.", "waypost decode --help"),
+        (["decode", "--brief", "--body", "x"], "--brief and --body are mutually exclusive.", "waypost decode --help"),
         (["decode"], "Missing argument 'FILE'.", "waypost decode --help"),
         (["decade"], "Did you mean 'decode'?", "waypost --help"),
     ],

@@ -144,5 +144,5 @@ def test_what_is_for_all_messages_needs_all(desk: Desk, option: list[str]) -> No
     result = desk.run("peek", "ledger", *option)
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
         2,
-        f"Invalid value for {option[0]}: only valid with --all.",
+        f"Invalid value for {option[0]}: {option[0]} is only valid with --all.",
     )

@@ -325,7 +325,7 @@ def test_an_input_without_an_end_is_refused(desk: Desk) -> None:
     result = desk.run("send", "orders", "--body-file", "/dev/zero")
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
         1,
-        "/dev/zero has more than 4194304 bytes, the limit of a message.",
+        "/dev/zero is longer than 4194304 bytes, which is the maximum size of a message.",
     )
 
 

@@ -111,7 +111,7 @@ def test_a_message_comes_with_all_that_was_said_of_it(tmp_path: Path, protocol: 
                 assert message.packet == there.packet
                 assert (message.time_to_reach_queue, message.time_to_be_received) == (1800, 3600)
             assert (await found.manager.queue("orders").info()).message_count == 0
-            with pytest.raises(Timeout, match="orders did not get a message in time"):
+            with pytest.raises(Timeout, match="orders received no message in time"):
                 await queue.receive(0)
 
     run(work())
@@ -480,8 +480,8 @@ def test_whoever_was_refused_too_often_is_told_so(tmp_path: Path) -> None:
                         await host.queue("orders").receive(0)
             assert type(caught.value) is SessionRefused
             assert str(caught.value) == (
-                f"{HERE} closed the connection to port 2103 without an answer: the host may have blocked this computer "
-                "after too many errors, or does not serve RPC on this port"
+                f"{HERE} closed the connection to port 2103 without an answer: the host might have blocked this "
+                "computer after too many errors, or it does not serve RPC on this port"
             )
 
     run(work())

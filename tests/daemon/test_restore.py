@@ -155,7 +155,7 @@ def test_a_backup_that_is_not_whole_is_refused(backup: Path, tmp_path: Path) -> 
     for name, damaged, sentence in (
         ("cut", content[: len(content) // 2], "The backup is incomplete: its end is missing."),
         ("flipped", bytes(flipped), "The backup is damaged: its checksum does not match its content."),
-        ("other", b"\0" * 10_000, "Not a Waypost backup: the first bytes are wrong."),
+        ("other", b"\0" * 10_000, "The input is not a Waypost backup, because its first bytes are wrong."),
         ("empty", b"", "The backup is incomplete: its end is missing."),
     ):
         (tmp_path / name).write_bytes(damaged)

@@ -197,7 +197,7 @@ def test_a_large_queue_and_a_cluster_ask_for_spark(daemon: Daemon, monkeypatch: 
     assert "Spark was asked for" in ask("--master", "local[1]").stderr
     refused = ask("--engine", "arrow", "--master", "local[1]")
     assert refused.exit_code == 2
-    assert "mutually exclusive with --engine arrow" in refused.stderr
+    assert "and --engine arrow are mutually exclusive" in refused.stderr
 
 
 # --- Commands that write files and send messages ----------------------------------------------------------------------

@@ -15,15 +15,16 @@ _HEAD: Final = f"""\
 # Python reference
 
 {MADE}
-This page lists everything in the module `waypost`. [The Python guide](../python.md) explains the module with examples.
-[waypost.aio](aio.md) is the same API for asyncio. [The errors](errors.md) are on a separate page.
+This page lists everything in the module `waypost`. [The Python guide](../python.md) explains the module with
+examples. [waypost.aio](aio.md) is the same API for asyncio. [A separate page](errors.md) lists the errors.
 """
 _AIO_HEAD: Final = f"""\
 # Python reference: asyncio
 
-{MADE} This page lists everything in the module `waypost.aio`. The module has the same names as [waypost](python.md),
-but every function that may wait is a coroutine. Records such as `Message` and `QueueInfo` are the same in both modules.
-The page of `waypost` describes them.
+{MADE}
+This page lists everything in the module `waypost.aio`. The module has the same names as [waypost](python.md),
+but every function that can wait is a coroutine. Records such as `Message` and `QueueInfo` are the same in both modules.
+The reference of `waypost` describes these records.
 """
 _MODULE: Final = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _OPTIONAL: Final = re.compile(r"Optional\[(\w+\[[^]]*\])\]")

@@ -18,11 +18,11 @@ from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 
 
 def token(context: typer.Context, *, as_json: Json = False) -> None:
-    """Print the token of the daemon, for curl and other programs.
+    """Print the token of the daemon, for use in curl and other programs.
 
-    If the option --token or the environment variable WAYPOST_TOKEN is set, the command prints that token. Otherwise,
-    the command prints the token of the daemon at the address in --url. The daemon must run under your account. Root can
-    print the token of every daemon.
+    If the option --token or the environment variable WAYPOST_TOKEN is set, the command prints the token from there.
+    Otherwise, the command prints the token of the daemon at the address in --url. The daemon must run under your
+    account. Root can print the token of every daemon.
 
     \b
     curl -H "Authorization: Bearer $(waypost token)" http://127.0.0.1:8181/api/status
@@ -35,7 +35,7 @@ def token(context: typer.Context, *, as_json: Json = False) -> None:
         if way is None:
             raise Unreachable(
                 f"This account does not run a daemon at {target.url}.",
-                "run the command on the computer of the daemon, as the account that runs the daemon.",
+                "run the command on the computer of the daemon, under the account that runs the daemon.",
             )
         found = way.daemon.token
     if as_json:
@@ -55,7 +55,7 @@ def open_(
 ) -> None:
     """Print a link that opens the status page in a browser, without a login.
 
-    The link works once, and expires after ten minutes.
+    The link works only once, and expires after ten minutes.
 
     \b
     waypost open

@@ -27,7 +27,7 @@ def audit(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the audit trail: all changes and refused requests, with the user, the origin and the result.
+    """Show the audit trail, which contains all changes and refused requests, with the user, the origin and the result.
 
     The oldest entry comes first. With --follow and --json, each entry is one line.
 

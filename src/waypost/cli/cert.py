@@ -80,7 +80,7 @@ def import_certificate(
     password_file: PasswordFile = None,
     as_json: Json = False,
 ) -> None:
-    """Import a certificate with its private key into the key folder, and register it for a user.
+    """Import a certificate with its private key into the key folder, and register the certificate for a user.
 
     \b
     waypost cert import --user alice alice.p12 --password-file secret.txt
@@ -117,7 +117,8 @@ def remove(
     *,
     as_json: Json = False,
 ) -> None:
-    """Remove a certificate and its key. After that, messages signed with this certificate are refused.
+    """Remove a certificate and its key. After the removal, the queue manager refuses messages that are signed with this
+    certificate.
 
     \b
     waypost cert remove 0a4d55a8d778e5022fab701977c5d840bbc486d0

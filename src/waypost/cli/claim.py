@@ -81,7 +81,7 @@ def release(
     If a reader is processing the claimed messages, its next request is refused, and the reader stops. Restart the
     reader to continue. Messages that the reader processed before the release are processed again after the restart.
 
-    A claim without messages is kept, because its reader may come back. At most 10,000 claims are kept. If the reader
+    A claim without messages is kept, because its reader might come back. At most 10,000 claims are kept. If the reader
     will not come back, delete the claim with --forget. The option --forget is refused while a reader uses the claim.
     After --forget, the query of the claim cannot continue from its checkpoint.
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Outgoing = Annotated[
     bool,
-    typer.Option("--outgoing", help="Use the local outgoing queue, not the queue on the other computer."),
+    typer.Option("--outgoing", help="Use the local outgoing queue instead of the queue on the other computer."),
 ]
 
 

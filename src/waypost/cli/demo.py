@@ -52,10 +52,10 @@ def demo(
 ) -> None:
     """Run two queue managers on this computer, and show how they exchange messages.
 
-    The demo shows a message that waits for a stopped queue manager, a transaction, an acknowledgment and a dead-letter
-    message. If Spark is installed, a Spark report then shows the outcome of all sent messages. Otherwise, the last
-    line of the output shows the command that installs Spark. At the end, the demo deletes all its files, except the
-    report that --report saves.
+    The demo shows a transaction, an acknowledgment, a dead-letter message, and a message that waits until a stopped
+    queue manager starts again. If Spark is installed, a Spark report then shows the outcome of all sent messages.
+    Otherwise, the last line of the output shows the command that installs Spark. At the end, the demo deletes all its
+    files, except the report that --report saves.
 
     \b
     waypost demo
@@ -88,7 +88,8 @@ def demo(
             out.flush()
     except WaypostError as error:
         raise Failure(
-            f"The demo failed: {error}.", "`waypost serve` shows whether a queue manager can start."
+            f"The demo failed: {error}.",
+            "run `waypost serve` to check whether a queue manager can start on this computer.",
         ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -27,9 +27,9 @@ app = typer.Typer(
 Kind = Annotated[
     Literal["exchange", "signing"],
     typer.Option(
-        help="Kind of the key. Other queue managers encrypt messages with the exchange key. With the signing key, the "
-        "queue manager signs its own packets (sender type 2). Both public keys are published in the directory. Users "
-        "sign messages with certificates."
+        help="Kind of the key. Other queue managers use the exchange key to encrypt messages for this queue manager. "
+        "The queue manager uses the signing key to sign its own packets (sender type 2). Both public keys are "
+        "published in the directory. Users sign messages with certificates."
     ),
 ]
 Grace = Annotated[
@@ -38,16 +38,18 @@ Grace = Annotated[
         metavar="DAYS",
         min=0,
         max=MAX_DAYS,
-        help="Number of days for which messages that are encrypted with the old exchange key are still accepted. With "
-        "0, all earlier exchange keys become invalid at once.",
+        help="Number of days during which the queue manager still accepts messages that are encrypted with the old "
+        "exchange key. With the value 0, all earlier exchange keys become invalid at once.",
     ),
 ]
-Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address of a host, or a GUID.")]
+Who = Annotated[
+    str, typer.Argument(metavar="HOST|GUID", help="Name or address of the host, or GUID of the queue manager.")
+]
 
 
 @app.command()
 def show(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the keys of this queue manager. If the queue manager has no keys yet, the command creates its keys.
+    """Show the keys of this queue manager. If the queue manager has no keys yet, the command creates them.
 
     \b
     waypost key show
@@ -82,7 +84,9 @@ def export(
     kind: Kind = "exchange",
     format: Annotated[  # noqa: A002, the name of the option
         Literal["pem", "mqdspublickeys"],
-        typer.Option(help="Format: PEM, or MQDSPUBLICKEYS as in a directory (MS-MQMQ 2.2.2)."),
+        typer.Option(
+            help="Format of the key, either PEM or MQDSPUBLICKEYS. A directory uses MQDSPUBLICKEYS (see MS-MQMQ 2.2.2)."
+        ),
     ] = "mqdspublickeys",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write. Default: standard output.")] = None,
     as_json: Json = False,
@@ -118,7 +122,7 @@ def import_key(
     grace: Grace = GRACE_DAYS,
     as_json: Json = False,
 ) -> None:
-    """Import a private key as the current key. The previous key is retired.
+    """Import a private key as the current key. The import retires the previous key.
 
     \b
     waypost key import exchange.pem --password-file secret.txt
@@ -138,7 +142,7 @@ def rotate(
     grace: Grace = GRACE_DAYS,
     as_json: Json = False,
 ) -> None:
-    """Create new keys. Messages that are encrypted with the old key are still accepted for --grace days.
+    """Create new keys. For --grace days, the queue manager still accepts messages that are encrypted with the old key.
 
     \b
     waypost key rotate
@@ -161,24 +165,29 @@ def trust(
     context: typer.Context,
     who: Annotated[
         str | None,
-        typer.Argument(metavar="[HOST|GUID]", help="Name or address of a host, or a GUID.", show_default=False),
+        typer.Argument(
+            metavar="[HOST|GUID]", help="Name or address of the host, or GUID of the queue manager.", show_default=False
+        ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="File written by `waypost key export` on that host.", show_default=False),
+        typer.Argument(
+            metavar="[FILE]", help="File that `waypost key export` has written on that host.", show_default=False
+        ),
     ] = None,
     *,
     kind: Annotated[
         Literal["exchange", "signing"],
         typer.Option(
-            help="Kind of the keys in the file. Exchange keys are used to encrypt messages to that host. Signing keys "
+            help="Kind of the keys in the file. Exchange keys are used to encrypt messages for that host. Signing keys "
             "are used to verify packets that the queue manager of that host has signed (sender type 2)."
         ),
     ] = "exchange",
     listed: Annotated[bool, typer.Option("--list", help="List the pinned keys.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Pin the keys of another queue manager. The exchange keys are needed to encrypt messages to that queue manager.
+    """Pin the keys of another queue manager. This queue manager needs the exchange keys to encrypt messages for that
+    queue manager.
 
     \b
     waypost key trust accounting accounting.keys

@@ -52,7 +52,8 @@ def certificate_of(text: str, password_file: Path | None) -> str:
         sentence = str(error).replace("certificate_password", "--password-file")
         raise Failure(
             f"{sentence[:1].upper()}{sentence[1:]}.",
-            "a certificate file contains the certificate and its private key, in PEM or PKCS#12 (--password-file).",
+            "use a file with the certificate and its private key, in PEM or PKCS#12; if the file needs a password, add "
+            "--password-file.",
         ) from None
     assert found is not None
     return found

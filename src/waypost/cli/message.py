@@ -41,7 +41,9 @@ def move(
     to: Annotated[
         str,
         typer.Argument(
-            metavar="TO", help="Destination: a subqueue of the queue, or the queue itself.", autocompletion=queue_names
+            metavar="TO",
+            help="Destination, which is a subqueue of the queue or the queue itself.",
+            autocompletion=queue_names,
         ),
     ],
     *,
@@ -103,7 +105,10 @@ def export(
 def import_messages(
     context: typer.Context,
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File written by `export`, or - for standard input.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="File that `waypost message export` has written, or - for standard input."),
+    ],
     *,
     as_json: Json = False,
 ) -> None:

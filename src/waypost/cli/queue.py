@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Create, show, change, empty and delete queues.", add_completion=False, rich_markup_mode=None)
 
 
-NAME_HELP: Final = "Name of a queue: orders, 'orders;retry', 'system$;deadletter', a path name or a format name."
+NAME_HELP: Final = (
+    "Name of a queue, such as orders, 'orders;retry' or 'system$;deadletter', or a path name or a format name."
+)
 Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False, autocompletion=queue_names)]
 
 
@@ -59,7 +61,9 @@ def create(
 def list_queues(
     context: typer.Context,
     *,
-    system: Annotated[bool, typer.Option("--system", help="Include the dead-letter queues and the journal.")] = False,
+    system: Annotated[
+        bool, typer.Option("--system", help="Include the dead-letter queues and the journal of the queue manager.")
+    ] = False,
     sort: Annotated[
         Literal["name", "messages", "bytes", "age"],
         typer.Option(help="Sort by name, by messages or bytes (largest first), or by age (oldest first)."),
@@ -71,8 +75,8 @@ def list_queues(
 ) -> None:
     """List the local queues, and the outgoing queues with messages for other computers.
 
-    The column AGE shows the age of the oldest message. The column QUOTA shows the percentage of the quota in use. A
-    narrow terminal shows fewer columns. Output to a file or a pipe has all columns.
+    The column AGE shows the age of the oldest message. The column QUOTA shows the percentage of the quota that is in
+    use. A narrow terminal shows fewer columns. Output to a file or a pipe has all columns.
 
     \b
     waypost queue list
@@ -135,7 +139,7 @@ def _row(computer: str, info: "QueueInfo") -> tuple[object, ...]:
 
 @app.command()
 def show(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Show everything about one queue.
+    """Show all properties and the current state of one queue.
 
     \b
     waypost queue show orders
@@ -166,7 +170,7 @@ def set_queue(
     properties: Given,
     as_json: Json = False,
 ) -> None:
-    """Change properties of a queue. Other properties stay unchanged.
+    """Change properties of a queue. Properties that you do not specify stay unchanged.
 
     \b
     waypost queue set orders --quota-kb 4096 --no-journal
@@ -187,13 +191,13 @@ def acl(
     name: Name,
     *,
     grant: Annotated[
-        list[str] | None, typer.Option(metavar="WHO:RIGHT,...", help="Grant rights. May be repeated.")
+        list[str] | None, typer.Option(metavar="WHO:RIGHT,...", help="Grant rights. This option can be repeated.")
     ] = None,
     deny: Annotated[
-        list[str] | None, typer.Option(metavar="WHO:RIGHT,...", help="Deny rights. May be repeated.")
+        list[str] | None, typer.Option(metavar="WHO:RIGHT,...", help="Deny rights. This option can be repeated.")
     ] = None,
     revoke: Annotated[
-        list[str] | None, typer.Option(metavar="WHO", help="Remove all entries for WHO. May be repeated.")
+        list[str] | None, typer.Option(metavar="WHO", help="Remove all entries for WHO. This option can be repeated.")
     ] = None,
     owner: Annotated[str, typer.Option(metavar="WHO", help="Make WHO the owner of the queue.")] = "",
     sddl: Annotated[
@@ -274,7 +278,9 @@ def move(
     to: Annotated[
         str,
         typer.Argument(
-            metavar="TO", help="Destination: a subqueue of the queue, or the queue itself.", autocompletion=queue_names
+            metavar="TO",
+            help="Destination, which is a subqueue of the queue or the queue itself.",
+            autocompletion=queue_names,
         ),
     ],
     *,
@@ -283,8 +289,8 @@ def move(
 ) -> None:
     """Move all messages between a queue and its subqueues. The messages keep all their properties.
 
-    Other programs may use both queues during the move. If the move is interrupted, each message is in exactly one of
-    the two queues. Run the command again to move the rest.
+    Other programs can use both queues during the move. If the move is interrupted, each message is in exactly one of
+    the two queues. To move the remaining messages, run the command again.
 
     \b
     waypost queue move 'orders;retry' orders
@@ -318,7 +324,7 @@ def purge(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Delete all messages in a queue, but not the queue itself.
+    """Delete all messages in a queue, but keep the queue itself.
 
     \b
     waypost queue purge 'system$;deadletter'

@@ -43,7 +43,9 @@ def receive(
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", help="Receive messages until interrupted, or until no message arrives for --timeout seconds."
+            "--follow",
+            help="Receive messages until you interrupt the command, or until no message has arrived for "
+            "--timeout seconds.",
         ),
     ] = False,
     lookup: Lookup = None,
@@ -64,7 +66,9 @@ def receive(
     waypost receive 'DIRECT=OS:other\\private$\\orders'
     """
     if lookup is not None and (follow or count is not None or timeout is not None):
-        raise typer.BadParameter("mutually exclusive with --count, --follow and --timeout", param_hint="--lookup")
+        raise typer.BadParameter(
+            "--lookup is mutually exclusive with --count, --follow and --timeout", param_hint="--lookup"
+        )
     out = Output()
     wanted = None if follow and count is None else count or 1
     received: list[Message] = []
@@ -101,8 +105,8 @@ def peek(
     sort: Annotated[
         Literal["place", "age", "size", "priority", "aborts"] | None,
         typer.Option(
-            help="With --all, sort by place in the queue, age (oldest first), size (largest first), priority "
-            "(highest first) or aborts (most first) (default: place)."
+            help="With --all, sort by place in the queue (the default), age (oldest first), size (largest first), "
+            "priority (highest first) or aborts (most first)."
         ),
     ] = None,
     older_than: Annotated[
@@ -121,7 +125,7 @@ def peek(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=MOST, help="With --all, number of messages to show (default: all)."),
+        typer.Option(metavar="N", min=1, max=MOST, help="Number of messages to show with --all (default: all)."),
     ] = None,
     timeout: Annotated[
         float | None,
@@ -133,9 +137,9 @@ def peek(
 ) -> None:
     """Show the first message or all messages of a queue, without removing them.
 
-    With --all, the column AGE shows the time since the message arrived in the queue. The column ABORTS shows the number
-    of transactions that received the message and aborted. A terminal shows one line per message, with a short id. A
-    narrow terminal shows fewer columns. Output to a file or a pipe has all columns and the full ids.
+    With --all, the column AGE shows the time since each message arrived in the queue. The column ABORTS shows the
+    number of transactions that received the message and were then aborted. A terminal shows one line per message, with
+    a short id. A narrow terminal shows fewer columns. Output to a file or a pipe has all columns and the full ids.
 
     \b
     waypost peek orders
@@ -144,10 +148,10 @@ def peek(
     waypost peek 'DIRECT=OS:other\\private$\\orders' --all --outgoing
     """
     if lookup is not None and (every or timeout):
-        raise typer.BadParameter("mutually exclusive with --all and --timeout", param_hint="--lookup")
+        raise typer.BadParameter("--lookup is mutually exclusive with --all and --timeout", param_hint="--lookup")
     given = {"--sort": sort, "--older-than": older_than, "--min-aborts": min_aborts, "--limit": limit}
     if not every and (alone := [option for option, value in given.items() if value is not None]):
-        raise typer.BadParameter("only valid with --all", param_hint=alone[0])
+        raise typer.BadParameter(f"{alone[0]} is only valid with --all", param_hint=alone[0])
     before = None if older_than is None else _before(seconds_of(older_than, "--older-than"))
     out = Output()
     more = 0

@@ -55,7 +55,8 @@ def send(
         bool,
         typer.Option(
             "--express",
-            help="Keep the message in memory only. This is faster, but the message is lost if a queue manager stops.",
+            help="Keep the message only in memory. This option is faster, but the message is lost if the queue manager "
+            "that holds it stops.",
         ),
     ] = False,
     recoverable: Annotated[bool, typer.Option("--recoverable", help="Store the message on disk (default).")] = False,
@@ -177,7 +178,7 @@ def _bounded(file: BinaryIO, name: str) -> bytes:
     content = file.read(MAX_PACKET_SIZE + 1)
     if len(content) > MAX_PACKET_SIZE:
         raise Failure(
-            f"{name} has more than {MAX_PACKET_SIZE} bytes, the limit of a message.",
+            f"{name} is longer than {MAX_PACKET_SIZE} bytes, which is the maximum size of a message.",
             "split the body into several messages.",
         )
     return content

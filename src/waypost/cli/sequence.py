@@ -85,7 +85,7 @@ def show(
     *,
     as_json: Json = False,
 ) -> None:
-    """Show all sequences of a sending queue manager or of a queue, and the reasons for refused messages.
+    """Show all sequences of a sending queue manager or of a queue, and the reasons why messages were refused.
 
     The exit code is 1 if no sequence matches.
 
@@ -129,10 +129,10 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Restart transactional sequences. A warning describes the messages that may arrive twice.
+    """Restart transactional sequences. A warning describes the messages that might arrive twice.
 
     For an outgoing queue, the unacknowledged messages get new numbers in a new sequence. For incoming sequences, the
-    command deletes the record of accepted messages. The queue manager then accepts the next message from the sender,
+    command deletes the records of accepted messages. The queue manager then accepts the next message from the sender,
     even if earlier messages are missing.
 
     \b
@@ -171,7 +171,7 @@ def admit(
         str,
         typer.Argument(
             metavar="GUID",
-            help="GUID of the queue manager. `waypost status` on its computer shows the GUID.",
+            help="GUID of the queue manager. `waypost status` on the computer of that queue manager shows the GUID.",
             show_default=False,
         ),
     ],
@@ -182,11 +182,12 @@ def admit(
     *,
     as_json: Json = False,
 ) -> None:
-    """Accept acknowledgments that a queue manager sends from this address. The address stays admitted after a restart.
+    """Accept acknowledgments that a queue manager sends from this address. The address also stays admitted after a
+    restart.
 
     The daemon stores acknowledgments from an unknown address, but does not apply them. `waypost doctor` lists the
-    unknown addresses. A forged acknowledgment deletes messages from the outgoing queue, even if they did not arrive.
-    Therefore, admit an address only if you know that it belongs to the queue manager.
+    unknown addresses. A forged acknowledgment can delete messages from the outgoing queue before they arrive at their
+    destination. Therefore, admit an address only if you know that the address belongs to the queue manager.
 
     \b
     waypost sequence admit 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7

@@ -17,7 +17,7 @@ def serve(
         typer.Option(
             metavar="FILE",
             envvar="WAYPOST_CONFIG",
-            help="TOML file with the configuration. docs/config.md lists the keys.",
+            help="TOML file with the configuration. The page docs/config.md lists the keys.",
         ),
     ] = None,
     data: Annotated[
@@ -47,7 +47,9 @@ def serve(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set a configuration key; may be repeated."),
+        typer.Option(
+            "--set", metavar="SECTION.KEY=VALUE", help="Set a configuration key. This option can be repeated."
+        ),
     ] = None,
     as_json: Annotated[
         bool,
@@ -61,11 +63,12 @@ def serve(
         ),
     ] = False,
 ) -> None:
-    """Run a queue manager in the foreground. To stop it, press Ctrl-C or send SIGTERM.
+    """Run a queue manager in the foreground. To stop the queue manager, press Ctrl-C or send SIGTERM.
 
-    When the queue manager is ready, the command writes its addresses to stdout, as one line of JSON. On a terminal, it
-    writes the address of the status page and example commands instead. Port 0 means any free port. The log goes to
-    stderr. Every configuration key has a default. docs/config.md lists the keys.
+    When the queue manager is ready, the command writes its addresses to stdout, as one line of JSON. On a terminal, the
+    command writes the address of the status page and example commands instead. With port 0, the queue manager uses any
+    free port. The log goes to stderr. Every configuration key has a default value. The page docs/config.md lists the
+    keys.
     """
     given = {
         "store.path": data,

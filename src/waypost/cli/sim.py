@@ -38,12 +38,12 @@ def sim(
     nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of simulated hosts.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
 ) -> None:
-    """Simulate queue managers with crashes, full disks and clock jumps, and check their guarantees.
+    """Simulate queue managers with crashes, full disks and clock jumps, and check whether they keep their guarantees.
 
     With several nodes, the queue managers send messages to each other over an unreliable network.
 
     Each seed defines one simulation, which runs in the same way on every computer. The command stops after the first
-    simulation that violates a guarantee. The exit code is 1 if a guarantee was violated, otherwise 0.
+    simulation in which a guarantee is violated. The exit code is 1 if a guarantee was violated, otherwise 0.
     """
     out = Output()
     if replay is not None:

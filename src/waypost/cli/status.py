@@ -14,7 +14,7 @@ from waypost.cli.tables import write_json, write_table
 
 
 def status(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the name and GUID of the queue manager, its listeners, queues and sessions.
+    """Show the name and the GUID of the queue manager, with its listeners, queues and sessions.
 
     \b
     waypost status
@@ -45,11 +45,11 @@ def explain(
     *,
     as_json: Json = False,
 ) -> None:
-    """Explain why a message or the messages in a queue are not delivered or received.
+    """Explain why a message has not been delivered or received, or why the messages in a queue are waiting.
 
-    The command looks for a message in all queues. If the message is not in a queue, the command shows what the queue
-    manager remembers: why the message was refused on arrival, or to which host it was sent. The exit code is 1 if the
-    message or queue does not exist.
+    If you specify the id of a message, the command looks for the message in all queues. If the message is not in a
+    queue, the queue manager might remember why it refused the message, or to which host it sent the message. The
+    command then shows this information. The exit code is 1 if the message or the queue does not exist.
 
     \b
     waypost explain '{1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11}\\7'
@@ -70,9 +70,9 @@ def explain(
 def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     """Check for problems with ports, names, addresses, duplicate queue manager ids, the store and permissions.
 
-    The command also lists queues above 80 % of their quota, dead-letter messages, messages that were received and
-    returned many times, messages that have waited for more than 7 days, and an HTTP certificate that expires soon. The
-    exit code is 1 if a check finds a problem.
+    The command also lists queues above 80 % of their quota, dead-letter messages, and messages that were received and
+    returned many times. It also reports messages that have waited for more than 7 days, and an HTTP certificate that
+    expires soon. The exit code is 1 if a check finds a problem.
 
     \b
     waypost doctor

@@ -26,14 +26,19 @@ def backup(
     context: typer.Context,
     target: Annotated[
         str,
-        typer.Argument(metavar="TARGET", help="New or empty folder, or - for standard output.", show_default=False),
+        typer.Argument(
+            metavar="TARGET",
+            help="Folder for the backup, which must be new or empty, or - for standard output.",
+            show_default=False,
+        ),
     ],
     *,
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Back up this data folder instead of the store of a daemon. The folder may be in use by a daemon.",
+            help="Back up this data folder instead of the store of a daemon. A daemon can use the folder at the same "
+            "time.",
         ),
     ] = None,
     config: Annotated[
@@ -49,9 +54,9 @@ def backup(
 ) -> None:
     """Back up a queue manager to a folder or a stream. The queue manager keeps running.
 
-    The backup is a snapshot: it contains everything that was acknowledged before the backup began. It does not contain
-    express messages, because they are in memory only. If a backup is interrupted, the command removes its incomplete
-    files. `restore` refuses an incomplete stream. Only one backup can run at a time.
+    The backup is a snapshot, which contains all changes that were acknowledged before the backup began. The backup does
+    not contain express messages, because these messages are only in memory. If a backup is interrupted, the command
+    removes its incomplete files. `restore` refuses an incomplete stream. Only one backup can run at a time.
 
     \b
     waypost store backup /backups/monday
@@ -105,7 +110,7 @@ def restore(
         bool,
         typer.Option(
             "--new-identity",
-            help="Create another queue manager with a new GUID. The original queue manager may keep running.",
+            help="Create another queue manager with a new GUID. The original queue manager can keep running.",
         ),
     ] = False,
     as_json: Json = False,
@@ -114,10 +119,10 @@ def restore(
 
     You must choose the identity of the restored queue manager. If two queue managers run with the same identity, they
     lose and duplicate each other's messages. With the same identity, the queue manager begins new outgoing sequences at
-    its first start, and sends the waiting messages. New messages get ids far above the ids in the backup. The queue
-    manager does not know which messages were received or sent since the backup, so such messages may be received or
-    sent again. With a new identity, the messages in outgoing queues are not sent. These messages go to the dead-letter
-    queues of the new queue manager.
+    its first start, and sends the messages in its outgoing queues. New messages get ids far above the ids in the
+    backup. The backup does not show which messages were received or sent after the backup was made. Therefore, such
+    messages might be received or sent again. With a new identity, the messages in outgoing queues are not sent. These
+    messages go to the dead-letter queues of the new queue manager.
 
     Before the command restores anything, it checks the whole backup.
 

@@ -30,7 +30,8 @@ def verify(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Verify this data folder instead of the store of a daemon. The folder may be in use by a daemon.",
+            help="Verify this data folder instead of the store of a daemon. A daemon can use the folder at the same "
+            "time.",
         ),
     ] = None,
     as_json: Json = False,
@@ -105,11 +106,12 @@ def salvage(
 ) -> None:
     """Recover all intact records of a damaged data folder into a new folder, and report the damaged records.
 
-    Before you run this command, stop the daemon that uses the damaged folder. The command reads the file page by page.
-    It skips damaged pages, and pages that refer to damaged pages. The new folder contains the same queue manager, with
-    the same GUID. After the salvage, use only one of the two folders. At its first start, the queue manager begins new
-    outgoing transactional sequences, as after a restore. If the list of free pages is lost, messages that were already
-    received may return to their queues. For each queue, the report shows the number of these messages.
+    Before you run this command, stop the daemon that uses the damaged folder. The command reads the store file page by
+    page. The command skips damaged pages, and pages that refer to damaged pages. The new folder contains the same queue
+    manager, with the same GUID. After the salvage, use only one of the two folders. At its first start, the queue
+    manager begins new outgoing transactional sequences, as after a restore. If the list of free pages is lost, messages
+    that were already received might return to their queues. For each queue, the report shows the number of such
+    messages.
 
     \b
     waypost store salvage /var/lib/waypost /var/lib/waypost-new
@@ -147,8 +149,8 @@ def forget_users(
 ) -> None:
     """Allow the daemon to start in a salvaged data folder, even if users were lost.
 
-    If a salvage may have lost users, the daemon does not start in the new folder until you run this command. If no user
-    is left, the queue manager then starts in single-user mode. After the start, add the lost users again.
+    If a salvage might have lost users, the daemon does not start in the new folder until you run this command. If no
+    user is left, the queue manager then starts in single-user mode. After the start, add the lost users again.
 
     \b
     waypost store forget-users /var/lib/waypost-new

@@ -25,7 +25,7 @@ _ROLES = ("none", "read", "operate", "admin")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False)]
 Groups = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Groups of the user: names or SIDs, separated by commas.")
+    str | None, typer.Option(metavar="A,B", help="Names or SIDs of the groups of the user, separated by commas.")
 ]
 PasswordFile = Annotated[
     Path | None,
@@ -38,7 +38,9 @@ def add(
     context: typer.Context,
     name: Name,
     *,
-    role: Annotated[str, typer.Option(metavar="ROLE", help="Role: none, read, operate or admin.")] = "none",
+    role: Annotated[
+        str, typer.Option(metavar="ROLE", help="Role of the user, which is none, read, operate or admin.")
+    ] = "none",
     sid: Annotated[
         str | None,
         typer.Option(metavar="SID", help="SID of an existing account, such as a domain account (default: a new SID)."),
@@ -71,7 +73,7 @@ def whoami(
     only_sid: Annotated[bool, typer.Option("--sid", help="Print only the SID.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show your name, SID and role, as the daemon knows them.
+    """Show the name, SID and role of your user at the daemon.
 
     \b
     waypost user whoami
@@ -109,7 +111,7 @@ def _row(user: "UserInfo") -> tuple[object, ...]:
 
 @app.command()
 def show(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Show a user, and the ids of the tokens of the user."""
+    """Show a user and the ids of the user's tokens."""
     with session(context) as manager:
         found = manager.users.show(name)
     _show(found, as_json=as_json)
@@ -121,11 +123,14 @@ def set_user(
     name: Name,
     *,
     role: Annotated[
-        str | None, typer.Option(metavar="ROLE", help="Role: none, read, operate or admin.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="ROLE", help="Role of the user, which is none, read, operate or admin.", show_default=False
+        ),
     ] = None,
     groups: Groups = None,
     ntlm: Annotated[
-        bool | None, typer.Option("--ntlm/--no-ntlm", help="Allow the user to log on over RPC with NTLM, or forbid it.")
+        bool | None, typer.Option("--ntlm/--no-ntlm", help="Allow or forbid that the user logs on over RPC with NTLM.")
     ] = None,
     password_file: PasswordFile = None,
     as_json: Json = False,
@@ -170,7 +175,7 @@ def passwd(
 ) -> None:
     """Change the password of a user. All sessions of the user end.
 
-    Everyone except an administrator must specify the current password.
+    Users who are not administrators must specify the current password.
 
     \b
     waypost user passwd ada
@@ -186,7 +191,7 @@ def passwd(
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a user, the certificates of the user, and the keys of these certificates.
 
-    The tokens and sessions of the user become invalid at once. Access lists keep the SID of the user.
+    The tokens and sessions of the user become invalid at once. The SID of the user remains in access lists.
     """
     with session(context) as manager:
         ask(f"Remove the user {name}, with all its tokens and certificates?", yes=yes)
@@ -218,7 +223,7 @@ def token(
         ),
     ] = None,
     expires: Annotated[
-        float | None, typer.Option(metavar="DAYS", help="Days until the token expires (default: never).")
+        float | None, typer.Option(metavar="DAYS", help="Number of days until the token expires (default: no limit).")
     ] = None,
     revoke: Annotated[
         str | None,
@@ -230,7 +235,7 @@ def token(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Create and print a token for a user. Programs send the token in the header Authorization: Bearer TOKEN.
+    """Create and print a token for a user. Programs send TOKEN as a bearer token in the HTTP header Authorization.
 
     \b
     waypost user token report --role read --expires 90

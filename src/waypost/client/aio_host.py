@@ -35,44 +35,44 @@ def msmq(
     qm2qm_port: int | None = None,
     epm_port: int | None = MAPPER_PORT,
 ) -> "Host":
-    """Send to and read from queues of any MSMQ host, from the running event loop.
+    """Send messages to the queues of any MSMQ host, and read messages from these queues, in the running event loop.
 
         async with waypost.aio.msmq("winserver01") as host:
             await host.send(r"private$\\orders", "42 bolts", label="from Linux")
 
-    The arguments and errors are the same as for waypost.msmq. A message may arrive although its send was cancelled. A
-    cancelled receive is also cancelled at the host. If a message had already arrived for this receive, the next receive
-    of the queue object returns the message.
+    The arguments and errors are the same as for waypost.msmq. A message might arrive even if its send was cancelled. If
+    a receive is cancelled, the client also cancels the request at the host. If a message has already arrived for the
+    cancelled receive, the next receive of the same queue object returns the message.
     """
     address = HostAddress.of(host, port, bind, timeout, identifier)
     return Host(AioMsmq(address, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port))))
 
 
 class Host(ManagerSender):
-    """An MSMQ host to send to and read from, as returned by `waypost.msmq`.
+    """A connection to an MSMQ host, as returned by `waypost.aio.msmq`.
 
-    Use the host in a `with` statement, or close it.
+    Use the object in an `async with` statement, or call `close` at the end.
 
-    `send` returns the message with its `id` when the host has acknowledged the message. At that time, the
-    message is on the disk of the host. With `recoverable=False`, the message is only in the memory of the
-    host. A Waypost host acknowledges without delay. Other hosts may take half a second, or up to ten seconds for an
-    express message.
+    `send` returns the message with its `id` when the host has acknowledged the message. At that time, the message is on
+    the disk of the host. With `recoverable=False`, the message is only in the memory of the host. A Waypost host
+    acknowledges messages without delay. Other hosts can delay an acknowledgment by half a second, or by up to ten
+    seconds for an express message.
 
-    The acknowledgment means that the host is now responsible for the message, but not that the message reached its
-    queue. `acknowledge` requests reports about the arrival of the message, which the host sends to the `admin_queue`.
-    Not every host sends these reports. The arguments are the same as for `Queue.send`. Queue names refer to queues on
-    the host. `transaction`, `journal` and `dead_letter` are refused, because these arguments require a local queue
-    manager.
+    The acknowledgment means that the host is now responsible for the message. It does not mean that the message reached
+    its queue. The argument `acknowledge` requests reports about the arrival of the message, and the host sends these
+    reports to the `admin_queue`. Not every host sends these reports. The arguments are the same as for `Queue.send`.
+    Queue names refer to queues on the host. `transaction`, `journal` and `dead_letter` are refused, because these
+    arguments require a local queue manager.
 
-    `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together. If
-    `send` or `send_many` fails, it raises a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged.
-    The error lists the acknowledged messages. `is_outcome_unknown` of the error is true if unacknowledged messages may
-    also have arrived.
+    `send_many` sends the messages in order. A call that fails might have sent some of its messages. The `timeout`
+    applies to all messages of a call together. If `send` or `send_many` fails, it raises a HostError, which is
+    HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error lists the acknowledged messages. The
+    attribute `is_outcome_unknown` of the error is true if some unacknowledged messages might have arrived.
 
-    Reads use MS-MQRR, or MS-MQQP with older hosts. Reads raise a HostError if the host is unreachable or does not serve
-    readers, AuthenticationFailed if the host refuses the user, QueueNotFound if the queue does not exist, and
-    AccessDenied if the user has no right to read the queue. Many reads can wait at the same time, over a few
-    connections.
+    Reads use the protocol MS-MQRR, or the protocol MS-MQQP if the host is older. Reads raise a HostError if the host is
+    unreachable or does not serve readers, and QueueNotFound if the queue does not exist. They raise
+    AuthenticationFailed if the host refuses the user, and AccessDenied if the user has no right to read the queue. Many
+    reads can wait at the same time, over a few connections.
     """
 
     __slots__ = ("_transport",)
@@ -100,25 +100,27 @@ class Host(ManagerSender):
         return guid_text(self._transport.address.identifier)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        """Return a queue of the host: 'orders' or 'private$\\orders' is a private queue, '.\\orders' is a public queue.
+        """Return a queue of the host. The names 'orders' and 'private$\\orders' refer to a private queue, and the name
+        '.\\orders' refers to a public queue.
 
         The name can also be a format name, either for a queue of the host or for a queue to which the host forwards
         messages. Subqueues, journals and 'system$;deadletter' support reads, but not sends.
 
-        With `exclusive`, no other reader can receive from the queue. This applies from the first receive until the
-        queue object is closed or the connection ends. The first receive raises SharingViolation if another reader has
-        the queue open.
+        With `exclusive`, no other reader can receive from the queue. This restriction applies from the first receive
+        until the queue object is closed or the connection ends. The first receive raises SharingViolation if another
+        reader has the queue open.
 
-        The host removes a message when the reader has confirmed the message, so a broken connection loses no message.
-        If the connection breaks during a wait, the reader tries to connect again, for up to the `timeout` of
-        waypost.msmq, and continues to wait. If the connection breaks during the confirmation, the call returns the
-        message, but a reader may receive the same message a second time. The queue supports only methods that read or
-        send messages, and no transactions. Other methods raise InvalidParameter.
+        The host removes a message only after the reader has confirmed the message, so no message is lost if the
+        connection breaks. If the connection breaks during a wait, the reader tries to connect again and then continues
+        to wait. The `timeout` of waypost.msmq limits the time for these attempts. If the connection breaks during the
+        confirmation, the call returns the message, but a reader might receive the same message a second time. The queue
+        object supports only methods that read or send messages, and it does not support transactions. Other methods
+        raise InvalidParameter.
 
         If the connection is lost, a cursor and `browse` lose their position and raise SessionLost. The next use of the
         cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
         messages for remote readers. After a failed `purge` or `move`, `is_outcome_unknown` of the HostError shows
-        whether the host may have completed the operation.
+        whether the host might have completed the operation.
         """
         return self._queue(self._transport.named(name), exclusive=exclusive)
 

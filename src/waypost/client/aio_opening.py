@@ -45,9 +45,10 @@ def open(  # noqa: A001, as in waypost.client.opening
             print((await orders.receive()).text)
 
     Without `async with`, use `await waypost.aio.open(...)`. The arguments and errors are the same as for waypost.open.
-    Only writes to disk use another thread. Tasks that send in the same turn of the event loop share one flush. A
-    cancelled receive stops waiting. If the queue manager has just removed a message for this receive, the message is
-    lost. To prevent this loss, use a timeout or a transaction instead of cancelling.
+    Only writes to disk use another thread. If several tasks send messages in the same turn of the event loop, these
+    sends share one flush to disk. A cancelled receive stops waiting. If the queue manager has already removed a message
+    for the cancelled receive, the message is lost. To prevent this loss, use a timeout or a transaction instead of
+    cancelling the receive.
     """
     check_store(path, max_size)
     wanted = settings(name, quota_kb)
@@ -73,8 +74,8 @@ def connect(
             print((await orders.receive()).text)
 
     Without `async with`, use `await waypost.aio.connect(...)`. The arguments and errors are the same as for
-    waypost.connect. A cancelled receive stops waiting. If the queue manager has just removed a message for this
-    receive, the message is lost.
+    waypost.connect. A cancelled receive stops waiting. If the queue manager has already removed a message for the
+    cancelled receive, the message is lost.
     """
     address = Address.parse(url, token, timeout, cacert)
 

@@ -21,17 +21,17 @@ def connect(
             orders.send("42 bolts", label="order")
             print(orders.receive().text)
 
-    The manager has the same methods as the manager of waypost.open. The manager is thread-safe. Short queue names refer
-    to queues on the computer of the daemon. The daemon closes exclusive queues, cursors and transactions that are
-    unused for a while.
+    The manager has the same methods as the manager that waypost.open returns. The manager is thread-safe. Short queue
+    names refer to queues on the computer of the daemon. The daemon closes exclusive queues, cursors and transactions
+    that are unused for a while.
 
     `token` is the bearer token that the daemon expects. `timeout` is the maximum time to connect, and the maximum time
     for an answer, in seconds. `timeout` does not include the time for which a read waits for a message. For purging or
     deleting a queue, and for resetting sequences, the maximum time is one hour longer. `cacert` is a PEM file with
     trusted CA certificates for https (default: the CA certificates of the system).
 
-    Raises CannotConnect if no daemon answers. Every method of the manager may also raise CannotConnect. ConnectionLost
-    means that the connection was lost before the answer arrived. In this case, it is unknown whether the daemon
-    executed the operation, and a receive outside a transaction can lose its message.
+    Raises CannotConnect if no daemon answers. Every method of the manager can also raise CannotConnect. ConnectionLost
+    means that the connection was lost before the answer arrived. After ConnectionLost, it is unknown whether the daemon
+    executed the operation, and a receive outside a transaction might have lost its message.
     """
     return Manager(Http(Address.parse(url, token, timeout, cacert)))

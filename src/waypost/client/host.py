@@ -35,58 +35,59 @@ def msmq(
     qm2qm_port: int | None = None,
     epm_port: int | None = MAPPER_PORT,
 ) -> "Host":
-    """Send to and read from queues of any MSMQ host, Windows or Waypost, without a local queue manager.
+    """Send messages to the queues of any MSMQ host, and read messages from these queues, without a local queue manager.
 
         with waypost.msmq("winserver01", user="CORP\\\\alice", password="...") as host:
             host.send(r"private$\\orders", "42 bolts", label="from Linux")
             for message in host.queue(r"private$\\orders").browse():
                 print(message.label, message.body)
 
-    `host` is a name or an IP address. Nothing is stored on this computer: `send` returns when the host has acknowledged
-    the message, and raises a HostError if the host does not acknowledge the message. To send messages while the host is
-    down, or to send messages exactly once, use a queue manager: waypost.open or `waypost serve`. `host.queue(name)`
-    returns a queue to read from.
+    `host` is the name or the IP address of a Windows host or a Waypost host. Nothing is stored on this computer. `send`
+    returns when the host has acknowledged the message. If the host does not acknowledge the message, `send` raises a
+    HostError. To send messages while the host is down, or to send messages exactly once, use a queue manager:
+    waypost.open or `waypost serve`. `host.queue(name)` returns a queue object for reading messages.
 
     The first operation opens the connections. `bind` is the local address for connections. `timeout` is the maximum
     time for one operation, including the time to connect, in seconds.
     `timeout` does not include the time for which a read waits for a message. `identifier` is the GUID of this sender
     (default: a new GUID). The object is thread-safe.
 
-    The other arguments are for reading. `user` is DOMAIN\\user or user@REALM. Without a `password`, the user needs
-    Kerberos credentials. The logon uses Kerberos if possible, otherwise NTLM. `level` is the protection of calls:
-    "privacy", "integrity", "connect" or "none" (default: "privacy" if `user` is set, "none" if not). The endpoint
-    mapper of the host, at `epm_port`, returns the ports of RemoteRead and qm2qm. If the endpoint mapper does not
-    answer, or `epm_port` is None, the ports are 2103 and 2105.
+    The other arguments are only for reading messages. `user` is an account in the form DOMAIN\\user or user@REALM.
+    Without a `password`, the user needs Kerberos credentials. The logon uses Kerberos if possible, otherwise NTLM. The
+    protection `level` of calls is "privacy", "integrity", "connect" or "none". The default is "privacy" if `user` is
+    set, otherwise "none". The client gets the ports of the interfaces RemoteRead and qm2qm from the endpoint mapper of
+    the host, which listens on `epm_port`. If the endpoint mapper does not answer, or `epm_port` is None, the ports are
+    2103 and 2105.
     """
     address = HostAddress.of(host, port, bind, timeout, identifier)
     return Host(Msmq(address, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port))))
 
 
 class Host(ManagerSender):
-    """An MSMQ host to send to and read from, as returned by `waypost.msmq`.
+    """A connection to an MSMQ host, as returned by `waypost.msmq`.
 
-    Use the host in a `with` statement, or close it.
+    Use the object in a `with` statement, or call `close` at the end.
 
-    `send` returns the message with its `id` when the host has acknowledged the message. At that time, the
-    message is on the disk of the host. With `recoverable=False`, the message is only in the memory of the
-    host. A Waypost host acknowledges without delay. Other hosts may take half a second, or up to ten seconds for an
-    express message.
+    `send` returns the message with its `id` when the host has acknowledged the message. At that time, the message is on
+    the disk of the host. With `recoverable=False`, the message is only in the memory of the host. A Waypost host
+    acknowledges messages without delay. Other hosts can delay an acknowledgment by half a second, or by up to ten
+    seconds for an express message.
 
-    The acknowledgment means that the host is now responsible for the message, but not that the message reached its
-    queue. `acknowledge` requests reports about the arrival of the message, which the host sends to the `admin_queue`.
-    Not every host sends these reports. The arguments are the same as for `Queue.send`. Queue names refer to queues on
-    the host. `transaction`, `journal` and `dead_letter` are refused, because these arguments require a local queue
-    manager.
+    The acknowledgment means that the host is now responsible for the message. It does not mean that the message reached
+    its queue. The argument `acknowledge` requests reports about the arrival of the message, and the host sends these
+    reports to the `admin_queue`. Not every host sends these reports. The arguments are the same as for `Queue.send`.
+    Queue names refer to queues on the host. `transaction`, `journal` and `dead_letter` are refused, because these
+    arguments require a local queue manager.
 
-    `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together. If
-    `send` or `send_many` fails, it raises a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged.
-    The error lists the acknowledged messages. `is_outcome_unknown` of the error is true if unacknowledged messages may
-    also have arrived.
+    `send_many` sends the messages in order. A call that fails might have sent some of its messages. The `timeout`
+    applies to all messages of a call together. If `send` or `send_many` fails, it raises a HostError, which is
+    HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error lists the acknowledged messages. The
+    attribute `is_outcome_unknown` of the error is true if some unacknowledged messages might have arrived.
 
-    Reads use MS-MQRR, or MS-MQQP with older hosts. Reads raise a HostError if the host is unreachable or does not serve
-    readers, AuthenticationFailed if the host refuses the user, QueueNotFound if the queue does not exist, and
-    AccessDenied if the user has no right to read the queue. Many reads can wait at the same time, over a few
-    connections.
+    Reads use the protocol MS-MQRR, or the protocol MS-MQQP if the host is older. Reads raise a HostError if the host is
+    unreachable or does not serve readers, and QueueNotFound if the queue does not exist. They raise
+    AuthenticationFailed if the host refuses the user, and AccessDenied if the user has no right to read the queue. Many
+    reads can wait at the same time, over a few connections.
     """
 
     __slots__ = ("_transport",)
@@ -114,25 +115,27 @@ class Host(ManagerSender):
         return guid_text(self._transport.address.identifier)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        """Return a queue of the host: 'orders' or 'private$\\orders' is a private queue, '.\\orders' is a public queue.
+        """Return a queue of the host. The names 'orders' and 'private$\\orders' refer to a private queue, and the name
+        '.\\orders' refers to a public queue.
 
         The name can also be a format name, either for a queue of the host or for a queue to which the host forwards
         messages. Subqueues, journals and 'system$;deadletter' support reads, but not sends.
 
-        With `exclusive`, no other reader can receive from the queue. This applies from the first receive until the
-        queue object is closed or the connection ends. The first receive raises SharingViolation if another reader has
-        the queue open.
+        With `exclusive`, no other reader can receive from the queue. This restriction applies from the first receive
+        until the queue object is closed or the connection ends. The first receive raises SharingViolation if another
+        reader has the queue open.
 
-        The host removes a message when the reader has confirmed the message, so a broken connection loses no message.
-        If the connection breaks during a wait, the reader tries to connect again, for up to the `timeout` of
-        waypost.msmq, and continues to wait. If the connection breaks during the confirmation, the call returns the
-        message, but a reader may receive the same message a second time. The queue supports only methods that read or
-        send messages, and no transactions. Other methods raise InvalidParameter.
+        The host removes a message only after the reader has confirmed the message, so no message is lost if the
+        connection breaks. If the connection breaks during a wait, the reader tries to connect again and then continues
+        to wait. The `timeout` of waypost.msmq limits the time for these attempts. If the connection breaks during the
+        confirmation, the call returns the message, but a reader might receive the same message a second time. The queue
+        object supports only methods that read or send messages, and it does not support transactions. Other methods
+        raise InvalidParameter.
 
         If the connection is lost, a cursor and `browse` lose their position and raise SessionLost. The next use of the
         cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
         messages for remote readers. After a failed `purge` or `move`, `is_outcome_unknown` of the HostError shows
-        whether the host may have completed the operation.
+        whether the host might have completed the operation.
         """
         return self._queue(self._transport.named(name), exclusive=exclusive)
 

@@ -9,12 +9,13 @@ from waypost.errors import TransactionSequence
 
 
 class Lease:
-    """Messages that are locked for a time, as returned by `queue.lease()`. Other readers do not get these messages.
+    """Messages that are locked for a limited time, as returned by `queue.lease()`. Other readers do not get the locked
+    messages.
 
     `acknowledge` removes the messages, and `release` returns the messages to the queue. If neither method is called
-    within `lease_s` seconds, or the program ends, other readers can receive the messages again. The `abort_count` of
-    these messages increases, unless the queue manager itself stopped. The end of the `with` block acknowledges the
-    messages. An exception in the block releases the messages.
+    within `lease_s` seconds, or the program ends, other readers can receive the messages. In this case, the
+    `abort_count` of the messages increases, unless the queue manager itself stopped. When the `with` block ends, the
+    messages are acknowledged. If an exception ends the block, the messages are released.
     """
 
     __slots__ = ("_ended", "_messages", "_transaction")
@@ -51,7 +52,7 @@ class Lease:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages in order. There is at least one message."""
+        """The messages in order. A lease contains at least one message."""
         return self._messages
 
     @property
@@ -61,15 +62,18 @@ class Lease:
 
     @property
     def transaction(self) -> Transaction:
-        """The transaction that locks the messages. Its sent messages become visible when the lease is acknowledged.
+        """The transaction that locks the messages. Messages that are sent in this transaction become visible when the
+        lease is acknowledged.
 
-        Each use restarts the time limit `lease_s`.
+        Each use of the transaction restarts the time limit `lease_s`.
         """
         return self._transaction
 
     @property
     def is_open(self) -> bool:
-        """True before `acknowledge` or `release`. The lease may already have expired at the queue manager."""
+        """True until `acknowledge` or `release` is called. Even if the value is True, the lease might already have
+        expired at the queue manager.
+        """
         return self._transaction.is_open
 
     def acknowledge(self) -> None:
@@ -77,7 +81,7 @@ class Lease:
 
         Raises TransactionSequence if the lease has expired. After a lease has expired, other readers can receive the
         messages. After ConnectionLost or OutcomeUnknown, it is unknown whether the messages were removed. After
-        StoreFull, the lease may still be open (`is_open`).
+        StoreFull, the lease might still be open (see `is_open`).
         """
         self._check()
         try:
@@ -91,7 +95,7 @@ class Lease:
         self._ended = "acknowledged"
 
     def release(self) -> None:
-        """Return the messages to their places before the lease expires, with a higher `abort_count`."""
+        """Return the messages to their places in the queue before the lease expires. Their `abort_count` increases."""
         self._check()
         self._ended = "released"
         self._transaction.abort()

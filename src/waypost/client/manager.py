@@ -56,12 +56,13 @@ R = TypeVar("R")
 
 
 class Manager(ManagerSender, QueueCreator, KeyMethods):
-    """A queue manager, as returned by `waypost.open`. Use it in a `with` statement, or close it.
+    """A queue manager, as returned by `waypost.open`. Use the manager in a `with` statement, or call `close` at the
+    end.
 
-    Names of queues: 'orders' is a private queue of this computer, 'orders;retry' is its subqueue and 'orders;journal'
-    is its journal. 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the queues of the queue manager
-    itself. Path names and format names have the same meaning as in MSMQ. Methods that accept a name also accept a queue
-    object.
+    For example, the name 'orders' refers to a private queue of this computer. 'orders;retry' refers to the subqueue
+    'retry' of this queue, and 'orders;journal' refers to its journal. The names 'system$;deadletter',
+    'system$;deadxact' and 'system$;journal' refer to the queues of the queue manager itself. Path names and format
+    names have the same meaning as in MSMQ. Methods that accept the name of a queue also accept a queue object.
     """
 
     __slots__ = ("_queues", "_transport")
@@ -88,19 +89,23 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
 
     @property
     def guid(self) -> str:
-        """The GUID of the queue manager, created with its folder. The ids of its messages begin with this GUID."""
+        """The GUID of the queue manager, which was created together with its data folder. The ids of the messages that
+        the queue manager sends begin with this GUID.
+        """
         return self._transport.guid
 
     @property
     def path(self) -> Path:
-        """The folder of a queue manager inside this process. Raises AttributeError for a daemon."""
+        """The data folder of a queue manager inside this process. Raises AttributeError if the queue manager is a
+        daemon.
+        """
         if self._transport.path is None:
             raise AttributeError(f"{self._transport.url} is a daemon; daemons do not report their folder")
         return self._transport.path
 
     @property
     def url(self) -> str:
-        """The address of a daemon. Raises AttributeError for a queue manager inside this process."""
+        """The address of the daemon. Raises AttributeError if the queue manager is inside this process."""
         if self._transport.url is None:
             raise AttributeError(f"the queue manager in {self._transport.path} is not a daemon and has no address")
         return self._transport.url
@@ -115,8 +120,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         """Return an object for the queue with this name. The first use of the object checks that the queue exists.
 
-        All callers with the same name share one object, so closing the object cancels the waiting reads of all callers.
-        With `exclusive`, the call returns a separate object. From the first receive of this object until the object is
+        All calls with the same name return the same object, so closing this object cancels all its waiting reads. With
+        `exclusive`, the call returns a separate object. From the first receive of the separate object until it is
         closed, no other reader can receive from the queue. The first receive raises SharingViolation if other readers
         have the queue open.
         """
@@ -138,11 +143,11 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return format_name(name, self._transport.computer)
 
     def queues(self, *, kind: Kind = "", pattern: str = "") -> list[Queue]:
-        """List queues, sorted by name (default: the queues created on this computer).
+        """List queues, sorted by name. By default, the list contains the queues that were created on this computer.
 
-        kind     "local" for queues created on this computer (default), "outgoing" for queues with messages for other
-                 computers, "system" for queues of the queue manager itself, or "all"
-        pattern  pattern for names of queues: * matches any characters, ? matches one character
+        kind     "local" for queues that were created on this computer (default), "outgoing" for queues with messages
+                 for other computers, "system" for queues of the queue manager itself, or "all" for all these queues
+        pattern  pattern for the names of queues, in which * matches any characters, and ? matches one character
         """
         found = self._transport.call(ListQueues(kind=kind, pattern=pattern)).queues
         return [self._listed(each) for each in found]
@@ -154,29 +159,30 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return self._named(name)
 
     def list_queues(self, kind: Kind = "", pattern: str = "") -> list[QueueInfo]:
-        """Return the current `info` of several queues with one request.
+        """Return the properties and the current message counts of several queues, with one request.
 
-        `kind` is "outgoing", "system", "all", or "" for queues that were created on this computer. `pattern` selects
-        queues by name: * matches any characters, ? matches one character.
+        `kind` is "outgoing", "system" or "all", or an empty string for the queues that were created on this computer.
+        `pattern` selects queues by name. In the pattern, * matches any characters, and ? matches one character.
         """
         return list(self._transport.call(ListQueues(kind=kind, pattern=pattern)).queues)
 
     def outgoing_queues(self) -> list[Queue]:
         """List the outgoing queues, which hold messages for other computers until the messages are transferred.
 
-        A program can browse, receive and purge the messages in outgoing queues, and delete outgoing queues.
+        A program can browse, receive and purge the messages in outgoing queues. It can also delete outgoing queues.
         """
         return self.queues(kind="outgoing")
 
     def admit_sequence_address(self, guid: str, address: str) -> int:
-        """Accept acknowledgments that the queue manager `guid` sends from this IP address, until the address is
-        revoked.
+        """Accept acknowledgments that the queue manager `guid` sends from the IP address `address`, until the address
+        is revoked.
 
         A transactional message leaves the outgoing queue only when the destination acknowledges the message from a
         known address. An address is known if this computer has connected to the address, or if the name of the
         destination resolves to the address. Acknowledgments from other addresses, such as addresses behind NAT, are
-        stored but not applied. `waypost explain` and `waypost doctor` show these acknowledgments. This call applies the
-        stored acknowledgments from this address, and returns the number of applied acknowledgments.
+        stored but not applied. `waypost explain` and `waypost doctor` show acknowledgments that were stored but not
+        applied. This method applies the stored acknowledgments from `address`, and returns the number of applied
+        acknowledgments.
         """
         return self._transport.call(AdmitAddress(guid=guid, address=address)).believed
 
@@ -189,7 +195,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         self._transport.call(RevokeAddress(guid=guid, address=address))
 
     def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses that `admit_sequence_address` admitted.
+        """Return the GUIDs and addresses that `admit_sequence_address` admitted.
 
         Addresses from the configuration are not listed.
         """
@@ -198,24 +204,25 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
     def claims(self, queue: Name | None = None, *, idle: bool = False) -> list[ClaimObject]:
         """List the messages that readers of `queue`, or of all queues, have claimed.
 
-        Other readers do not get these messages. Each entry is one part of a claim. `lease_left_s` is the time until the
-        lease of the part expires, in seconds. `held_by` is the reason why the part stays claimed after its lease has
-        expired. With `idle`, the list also contains claims without messages. The `count` of such a claim is 0.
+        Other readers do not get the claimed messages. Each entry of the list is one part of a claim. `lease_left_s` is
+        the time until the lease of the part expires, in seconds. `held_by` is the reason why the part stays claimed
+        after its lease has expired. With `idle`, the list also contains claims without messages. The `count` of such a
+        claim is 0.
         """
         if queue is None:
             return self._transport.call(ListAllClaims(idle=idle)).claims
         return self._transport.call(ListClaims(name=str(self._transport.named(queue)), idle=idle)).claims
 
     def release_claim(self, queue: Name, claim: str, *, forget: bool = False) -> int:
-        """Release the messages of a claim, even if its query has committed some of these messages.
+        """Release the messages of a claim, even if the query has already committed some of these messages.
 
-        The `abort_count` of the messages increases. The queue manager refuses the current reader of the claim until the
-        reader is restarted. Returns the number of messages that other readers can receive again, or 0 if the claim has
-        no messages.
+        The `abort_count` of the messages increases. The queue manager refuses the requests of the current reader of the
+        claim until the reader is restarted. Returns the number of messages that other readers can receive again, or 0
+        if the claim has no messages.
 
-        `forget` also deletes the claim. Use `forget` for a reader that does not come back, because the queue manager
-        keeps at most 10,000 claims. With `forget`, the call raises SharingViolation if a reader has used the claim
-        within its lease.
+        With `forget`, the call also deletes the claim. Use `forget` if the reader of the claim will not come back,
+        because the queue manager keeps at most 10,000 claims. If a reader still uses the claim, a call with `forget`
+        raises SharingViolation.
         """
         wish = ReturnClaim(name=str(self._transport.named(queue)), claim=claim, forget=forget)
         return self._transport.call(wish).count
@@ -226,19 +233,20 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return Users(self._transport.call)
 
     def audit(self, *, limit: int = 100, after: int = -1) -> list[AuditEntry]:
-        """Return the last entries of the audit trail, oldest first: changes and refused requests, with user and origin.
+        """Return the last entries of the audit trail, oldest first. Each entry is a change or a refused request, with
+        its user and its origin.
 
-        limit  number of entries, at most 10,000
-        after  only entries after the entry with this number
+        limit  maximum number of entries, up to 10,000
+        after  return only entries after the entry with this number
         """
         return list((self._transport.call(ListAudit(limit=limit, after=after))).entries)
 
     def explain(self, subject: str) -> Explanation:
-        """Explain why a message or the messages in a queue are not delivered or received.
+        """Explain why a message has not been delivered or received, or why the messages in a queue are waiting.
 
-        `subject` is the id of a message, or a queue. The message may be in any queue. If the message was refused on
-        arrival, the queue manager remembers the reason for a while. If the message was sent to another host, the queue
-        manager remembers the host.
+        `subject` is the id of a message, or the name of a queue. The message can be in any queue. If the message was
+        refused on arrival, the queue manager remembers the reason for a while. If the message was sent to another host,
+        the queue manager remembers the host.
         """
         return self._transport.call(Explain.of(subject))
 
@@ -247,15 +255,15 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return self._transport.call(ShowIdentity())
 
     def status(self, *, turns_s: float = 60.0) -> StatusInfo:
-        """Show the current state of the queue manager: name, version, queues, sessions, and the reason if new messages
-        are refused.
+        """Return the current state of the queue manager. The state includes the name, the version, and the numbers of
+        queues and sessions. If the queue manager refuses new messages, the state also contains the reason.
 
         A daemon also reports its listeners, and the longest turn of its event loop in the last `turns_s` seconds.
         """
         return self._transport.call(Status(turns_s=turns_s))
 
     def doctor(self) -> list[Check]:
-        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` describes the solution.
+        """Check for problems, as `waypost doctor` does. If a check is not `ok`, its `hint` describes the solution.
 
         A daemon also checks its network and its ports.
         """
@@ -280,11 +288,12 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return self.queue(queue).send_records(bodies, properties, transaction)
 
     def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file, which `Queue.export_messages` has written, to a queue. Each gets a new id.
+        """Send the messages in a file to a queue. Each message gets a new id. `Queue.export_messages` writes such
+        files.
 
-        Messages to a transactional queue are sent in one transaction. `file` is a name or an open binary file.
-        `progress` is called after each message with the number of messages sent so far. Raises InvalidParameter if the
-        file contains other data, or too many messages for one transaction.
+        Messages to a transactional queue are sent in one transaction. `file` is the name of a file, or an open binary
+        file. `progress` is called after each message with the number of messages sent so far. Raises InvalidParameter
+        if the file contains other data, or if it contains too many messages for one transaction.
         """
         found, target = read_packets(file), self.queue(queue)
         if not found:
@@ -307,9 +316,9 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
 
         direction  "out" for outgoing sequences, "in" for incoming sequences, "refused" for sequences that were
                    refused recently, or None for all sequences
-        queue      only sequences of this queue, which may be an outgoing queue
-        source     only sequences of the queue manager with this GUID
-        address    only sequences from this IP address
+        queue      return only sequences of this queue, which can be an outgoing queue
+        source     return only sequences of the queue manager with this GUID
+        address    return only sequences from this IP address
         """
         name = "" if queue is None else str(self._format_name(queue))
         for each in (direction,) if direction is not None else DIRECTIONS:
@@ -329,15 +338,17 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Restart transactional sequences. Messages may arrive twice: `warning` in the result describes these messages.
+        """Restart transactional sequences. As a result, some messages might arrive twice. The attribute `warning` of
+        the result describes these messages.
 
         If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise, the
-        queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
-        destination, `source` is the GUID of the sending queue manager, `address` is the IP address of that queue
-        manager, and `older_than` is the minimum number of seconds since the last message. After the reset, the next
+        queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the destination
+        of the sequence. `source` and `address` are the GUID and the IP address of the sending queue manager.
+        `older_than` is the minimum number of seconds since the last message of the sequence. After the reset, the next
         message of each of these sequences is accepted, even if earlier messages are missing.
 
-        With `trial`, the call is a dry run: the call changes nothing, and its result shows the effect of a reset.
+        With `trial`, the call is a dry run. It changes nothing, and its result shows the effect that a reset would
+        have.
         """
         name = None if queue is None else str(self._format_name(queue))
         wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
@@ -347,9 +358,10 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return reset
 
     def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
-        """List messages that were damaged on disk and removed from their queues. `with_bytes` adds the damaged bytes.
+        """List messages that were damaged on disk and were therefore removed from their queues. With `with_bytes`, the
+        entries also contain the damaged bytes.
 
-        `forget_damaged_messages` deletes the records of these messages.
+        `forget_damaged_messages` deletes the records of damaged messages.
         """
         page = self._transport.call(ListDamaged(with_bytes=with_bytes))
         found = list(page.messages)
@@ -365,65 +377,70 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return self._transport.call(ForgetDamaged()).forgotten
 
     def browser_link(self) -> str:
-        """Make a link that logs one browser on to the daemon. The link works once, within ten minutes.
+        """Create a link with which one browser can log on to the daemon. The link works only once, and expires after
+        ten minutes.
 
-        Only a daemon has a server for browsers: a queue manager inside this process raises InvalidParameter.
+        Only a daemon has a server for browsers. For a queue manager inside this process, this method raises
+        InvalidParameter.
         """
         return f"{(self._transport.url or '').rstrip('/')}{(self._transport.call(CreateLink())).path}"
 
     def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
-        """Verify the whole store: the pages of the file, every record, and the counts. The store does not change.
+        """Verify the whole store: the pages of the file, every record, and the counts of records. The store does not
+        change.
 
         A separate process verifies the store while this queue manager runs. `progress` is called with the number of
-        pages verified and the total number of pages. In the report, `is_whole` is True if the store is intact, and
-        `damage` lists the damage. `waypost.verify` verifies a folder without a queue manager.
+        verified pages and the total number of pages. In the report, `is_whole` is True if the store is intact, and
+        `damage` lists the damaged places. `waypost.verify` verifies a data folder without a queue manager.
         """
         return self._transport.verify(progress)
 
     def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
-        """Back up the queue manager while it runs. The backup is a snapshot of the durable state.
+        """Back up the queue manager while it runs. The backup is a snapshot of the data on disk.
 
             manager.backup("/backups/2026-11-17")
 
-        `target` is a new folder, which the backup creates, or an open binary file, to which the backup is written as
-        one stream. The backup contains everything that was acknowledged before the backup began, but no express
-        messages. `progress` is called with the number of bytes written so far and an estimate of the total.
+        `target` is a new folder, or an open binary file to which the backup is written as one stream. The backup
+        contains all changes that were acknowledged before the backup began, but no express messages. `progress` is
+        called with the number of bytes that were written so far, and with an estimate of the total number.
         `waypost.restore` creates a data folder from a backup.
 
-        Raises BackupUnderWay if another backup is in progress, and BackupError if the backup failed. A failed backup
+        Raises BackupUnderWay if another backup is in progress, and BackupError if the backup fails. A failed backup
         leaves nothing in the folder.
         """
         return self._transport.backup(target, progress)
 
     def transaction(self, timeout: float | None = None) -> "Transaction":
-        """Begin a transaction on any queues of this manager. All its sends and receives take effect together.
+        """Begin a transaction, which can use all queues of this manager. All sends and receives in the transaction take
+        effect at the same time.
 
             with manager.transaction() as transaction:
                 order = orders.receive(transaction=transaction)
                 invoices.send(order.body, transaction=transaction)
 
-        The end of the `with` block commits the transaction. An exception in the block aborts the transaction. A
-        transaction that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence. By
-        default, `timeout` is 60 for a daemon, and unlimited for a queue manager in this process.
+        When the `with` block ends, the transaction is committed. If an exception ends the block, the transaction is
+        aborted. The queue manager also aborts a transaction that is not used for `timeout` seconds, and the next use of
+        this transaction raises TransactionSequence. By default, `timeout` is 60 for a daemon, and unlimited for a queue
+        manager in this process.
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     def call(self, operation: Operation[R], /) -> R:
-        """Run an operation for which this class has no method, and return its reply.
+        """Run an operation for which this class has no method, and return the reply to the operation.
 
             plan = manager.call(PlanRange(name="orders", parts=4))
 
-        waypost.api.bulk contains such operations.
+        The module waypost.api.bulk contains operations for this method.
         """
         return self._transport.call(asked(operation))
 
     def close(self) -> None:
-        """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions abort.
+        """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions are aborted.
 
-        A queue manager in this process writes pending changes, stops and releases its folder. Its express messages are
-        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing, or completes
-        a first call that was interrupted.
+        A queue manager in this process writes pending changes, stops and releases its folder, and its express messages
+        are lost. Raises a StoreError if a write failed. A daemon continues to run. If the first call was interrupted, a
+        second call completes it. Otherwise, a second call does nothing.
         """
         self._transport.close()
 

@@ -39,8 +39,8 @@ _CLASSES: Final = {int(each): each.name for each in MessageClass}
 class Message(ShownProperties):
     """A message that was sent, peeked at or received.
 
-    Attributes are decoded on access, so forwarding a message is cheap. Every name of a queue is a format name, which
-    `manager.queue` and `manager.send` accept.
+    Attributes are decoded on access, so forwarding a message is cheap. All queue names in a message are format names,
+    which `manager.queue` and `manager.send` accept.
     """
 
     __slots__ = ("_core",)
@@ -54,7 +54,7 @@ class Message(ShownProperties):
 
     @property
     def id(self) -> str:
-        """The identifier, ``{guid}\\number``. A message keeps its id on every computer and in acknowledgments."""
+        """The identifier, ``{guid}\\number``. A message has the same id on every computer and in acknowledgments."""
         return str(self._core.identifier)
 
     @property
@@ -67,7 +67,7 @@ class Message(ShownProperties):
 
     @property
     def copies(self) -> "tuple[Message, ...]":
-        """The copies of a message that was sent to several queues, in the result of the send.
+        """The copies of the message, if the message is the result of a send to several queues.
 
         All copies have the same `id`. Each copy has its own `destination_queue`, `lookup_id` and `packet`. For other
         messages, the tuple is empty.
@@ -99,12 +99,16 @@ class Message(ShownProperties):
 
     @property
     def headers(self) -> dict[str, str] | None:
-        """The headers of NServiceBus or Rebus in the extension, or of MassTransit in the body, or None."""
+        """The headers from NServiceBus or Rebus in the extension, or from MassTransit in the body. The value is None if
+        the message has no such headers.
+        """
         return message_headers(self._core.extension, self._core.body)
 
     @property
     def class_name(self) -> str:
-        """The name of the class, such as MQMSG_CLASS_NORMAL, or "" for a class that the application defines."""
+        """The name of the message class, such as MQMSG_CLASS_NORMAL, or an empty string for a class that the
+        application defines.
+        """
         return _CLASSES.get(self._core.message_class, "")
 
     @property
@@ -129,7 +133,7 @@ class Message(ShownProperties):
 
     @property
     def delivery(self) -> str:
-        """ "recoverable" if the message survives a restart of the queue manager, else "express"."""
+        """ "recoverable" if the message survives a restart of the queue manager, otherwise "express"."""
         return "recoverable" if self._core.delivery_guarantee is DeliveryGuarantee.RECOVERABLE else "express"
 
     @property
@@ -139,12 +143,12 @@ class Message(ShownProperties):
 
     @property
     def sent_time(self) -> datetime:
-        """The time of sending, in UTC, to the second."""
+        """The time at which the message was sent, in UTC, without fractions of a second."""
         return datetime.fromtimestamp(self._core.sent_time, UTC)
 
     @property
     def arrived_time(self) -> datetime:
-        """The time of arrival at this queue manager, in UTC, to the second."""
+        """The time at which the message arrived at this queue manager, in UTC, without fractions of a second."""
         return datetime.fromtimestamp(self._core.arrival_time, UTC)
 
     @property
@@ -154,7 +158,7 @@ class Message(ShownProperties):
 
     @property
     def sender_sid(self) -> str | None:
-        """The SID that the sender claims, such as S-1-5-..., or None. See `sender_verified`."""
+        """The SID that the sender claims to have, such as S-1-5-..., or None. See `sender_verified`."""
         core = self._core
         if core.sender_identifier_type is SenderIdentifierType.SID and core.sender_identifier:
             with suppress(DecodeError):
@@ -173,13 +177,14 @@ class Message(ShownProperties):
 
     @property
     def signature(self) -> str:
-        """The version of the verified signature: "msmq10", "msmq20" or "msmq30", or "none" without a verified
-        signature."""
+        """The version of the verified signature, which is "msmq10", "msmq20" or "msmq30". The value is "none" if no
+        signature was verified.
+        """
         return SIGNATURE_WORDS.get(self._core.authentication_level, "none")
 
     @property
     def certificate_subject(self) -> str | None:
-        """The subject of the certificate of a signed message, or None."""
+        """The subject of the certificate of a signed message, or None if the message has no certificate."""
         certificate = self._core.sender_certificate
         if not certificate:
             return None
@@ -189,11 +194,12 @@ class Message(ShownProperties):
 
     @property
     def encrypted(self) -> str | None:
-        """The algorithm that encrypted the body during transfer: "aes256", "aes192", "aes128", "rc2" or "rc4".
+        """The algorithm with which the body was encrypted during transfer. The value is "aes256", "aes192", "aes128",
+        "rc2" or "rc4".
 
-        The value is None for a message that was not encrypted, or that was not sent because it could not be encrypted.
-        A message that waits in an outgoing queue is encrypted when it is sent. If this computer only forwards a
-        message, only its destination can decrypt the body.
+        The value is None if the message was not encrypted, or if it was not sent because its encryption failed. A
+        message in an outgoing queue is encrypted only when it is sent. If this computer forwards a message from another
+        computer, only the destination of the message can decrypt the body.
         """
         flags = self._security_flags()
         if flags & security_header.UNSENT or not flags & (security_header.EB | security_header.PRIVATE):
@@ -208,15 +214,15 @@ class Message(ShownProperties):
 
     @property
     def acknowledge(self) -> str:
-        """The acknowledgments that the sender requested, as in the argument of `send`."""
+        """The acknowledgments that the sender requested, in the form of the argument `acknowledge` of `send`."""
         return acknowledge_text(self._core.acknowledgements_requested)
 
     @property
     def admin_queue(self) -> str | None:
         """The queue for acknowledgments, or the first of several queues.
 
-        If Waypost does not understand the name, the value is "UNKNOWN=" with the bytes of the packet, and Waypost sends
-        no acknowledgments.
+        If Waypost does not understand the name, the value is "UNKNOWN=" followed by the bytes of the name. In this
+        case, Waypost sends no acknowledgments.
         """
         return _text(self._core.administration_queue_format_name)
 
@@ -229,7 +235,7 @@ class Message(ShownProperties):
     def response_queue(self) -> str | None:
         """The queue for replies, or the first of several queues.
 
-        If Waypost does not understand the name, the value is "UNKNOWN=" with the bytes of the packet.
+        If Waypost does not understand the name, the value is "UNKNOWN=" followed by the bytes of the name.
         """
         return _text(self._core.response_queue_format_name)
 
@@ -248,8 +254,9 @@ class Message(ShownProperties):
 
     @property
     def trace(self) -> str | None:
-        """The queue for tracing reports, "" if the message is traced without a queue, or None if the message is not
-        traced."""
+        """The queue for tracing reports. The value is an empty string if the message is traced without a queue, and
+        None if the message is not traced.
+        """
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:
             return str(PublicFormatName(guid))
@@ -257,7 +264,7 @@ class Message(ShownProperties):
 
     @property
     def connector_type(self) -> str | None:
-        """The GUID of the connector to another system, or None."""
+        """The GUID of the connector to another system, or None if the message has no connector."""
         guid = self._core.connector_type_identifier
         return None if guid == NULL_GUID else guid_text(guid)
 
@@ -283,17 +290,17 @@ class Message(ShownProperties):
 
     @property
     def first_in_transaction(self) -> bool:
-        """True if this message is the first message that its transaction sent to this queue."""
+        """True if this message is the first message that was sent to this queue in its transaction."""
         return self._core.first_in_transaction
 
     @property
     def last_in_transaction(self) -> bool:
-        """True if this message is the last message that its transaction sent to this queue."""
+        """True if this message is the last message that was sent to this queue in its transaction."""
         return self._core.last_in_transaction
 
     @property
     def abort_count(self) -> int:
-        """Number of transactions that have received the message and then aborted."""
+        """Number of transactions that received the message and were then aborted."""
         return self._core.abort_count
 
     @property
@@ -303,19 +310,20 @@ class Message(ShownProperties):
 
     @property
     def size(self) -> int:
-        """Size of headers and body in bytes, as counted by quotas."""
+        """Size of the headers and the body, in bytes. Quotas count this size."""
         return size_in_bytes(self._core)
 
     @property
     def packet(self) -> bytes:
-        """The message as an MSMQ network packet. `waypost decode` shows its fields."""
+        """The message as an MSMQ network packet. `waypost decode` shows the fields of the packet."""
         return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the message object of the command line and HTTP, as a dict that `json.dumps` accepts.
+        """Return the message as a dict that `json.dumps` accepts. The keys are the same as in message objects of the
+        command line and of HTTP.
 
-        The dict contains `admin_queues` and `response_queues` if the message has several such queues, and `copies`
-        after a send to several queues.
+        The dict contains `admin_queues` and `response_queues` if the message has several of these queues. After a send
+        to several queues, the dict contains `copies`.
         """
         found: dict[str, object] = to_builtins(message_object(self))
         return found
@@ -326,7 +334,10 @@ for _row in MESSAGE_ROWS:
         setattr(
             Message,
             _row.name,
-            property(attrgetter(f"_core.{_row.attribute}"), doc=f"The property `{_row.name}` of `send`: {_row.help}"),
+            property(
+                attrgetter(f"_core.{_row.attribute}"),
+                doc=f"{_row.help} The argument `{_row.name}` of `send` sets this value.",
+            ),
         )
 
 

@@ -21,12 +21,12 @@ def open(  # noqa: A001, the name that people look for
     Only one process at a time can open the folder. The manager is thread-safe.
 
     `name` is the name of this computer in format names and paths (default: the host name). `quota_kb` is the quota of
-    all queues together, in kilobytes. By default, a new queue manager gets 1 GiB, and an existing queue manager keeps
-    its quota. `max_size` is the maximum size of the store file, in bytes.
+    all queues together, in kilobytes. By default, a new queue manager gets a quota of 1 GiB, and an existing queue
+    manager keeps its quota. `max_size` is the maximum size of the store file, in bytes.
 
-    Raises StoreInUse if another process has the folder open, StoreReadOnly if the folder is read-only, StoreDamaged if
-    the store is damaged, StoreTooNew if a newer version of Waypost wrote the store, and NotAStore if the folder
-    contains other files.
+    Raises StoreInUse if another process has the folder open, and StoreReadOnly if the folder is read-only. Raises
+    StoreDamaged if the store is damaged, StoreTooNew if a newer version of Waypost wrote the store, and NotAStore if
+    the folder contains other files.
     """
     check_store(path, max_size)
     return Manager(Embedded(Threads(path, settings(name, quota_kb), max_size=max_size), Path(path)))

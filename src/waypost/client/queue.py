@@ -82,8 +82,8 @@ R = TypeVar("R")
 class Queue(QueueSender, QueueSetter):
     """A queue, as returned by `manager.queue(name)` and `manager.create_queue(name)`.
 
-    Creating a queue object is cheap: only its first use opens the queue. The first use raises QueueNotFound if the
-    queue does not exist. Threads can share the object.
+    Creating a queue object is cheap, because only its first use opens the queue. The first use raises QueueNotFound if
+    the queue does not exist. Several threads can share the object.
 
     If a method fails, it raises a WaypostError with the reason, for example StoreFull if the disk is full. After an
     error, nothing has changed, unless the error says that the change is kept in memory.
@@ -135,12 +135,12 @@ class Queue(QueueSender, QueueSetter):
 
     @property
     def name(self) -> str:
-        """The shortest name of the queue on this computer: 'orders', 'orders;retry', 'system$;deadletter', ..."""
+        """The shortest name of the queue on this computer, such as 'orders', 'orders;retry' or 'system$;deadletter'."""
         return short_name(self._name, self._transport.computer)
 
     @property
     def format_name(self) -> str:
-        """The format name, which other computers use to send to the queue."""
+        """The format name. Other computers use this name to send messages to the queue."""
         return self._text
 
     def send_record(
@@ -166,21 +166,22 @@ class Queue(QueueSender, QueueSetter):
         lookup_id: int | None = None,
         seek: Seek | None = None,
     ) -> Message:
-        """Receive the first message, and return the message when its removal is on disk.
+        """Receive the first message. The call returns the message when its removal is on disk.
 
-        The call waits up to `timeout` seconds for a message (default: no limit), and then raises Timeout. With 0, the
-        call does not wait. In a transaction, the message is only locked. A commit removes the message. An abort returns
-        the message to the queue with a higher `abort_count`.
+        The call waits up to `timeout` seconds for a message (default: no limit). If no message arrives in this time,
+        the call raises Timeout. With `timeout=0`, the call does not wait. In a transaction, the call only locks the
+        message. A commit then removes the message from the queue. An abort returns the message to the queue with a
+        higher `abort_count`.
 
-        `lookup_id` selects a message. With `seek="next"` or `seek="previous"`, the call selects the message after or
-        before the message with this `lookup_id`. `seek="first"` and `seek="last"` do not require a `lookup_id`. A call
-        with `lookup_id` or `seek` does not wait. Such a call raises MessageNotFound if the message is not in the queue
-        or is locked by a transaction. If the message is gone, but a cursor of the queue is still at its position, the
-        call raises MessageAlreadyReceived.
+        `lookup_id` selects the message to receive. With `seek="next"` or `seek="previous"`, the call selects the
+        message after or before the message with this `lookup_id`. `seek="first"` and `seek="last"` do not require a
+        `lookup_id`. A call with `lookup_id` or `seek` does not wait. Such a call raises MessageNotFound if the message
+        is not in the queue or is locked by a transaction. If the message was removed, but a cursor of the queue is
+        still at its position, the call raises MessageAlreadyReceived.
 
-        Outside a transaction, a message is received at most once. If the call is interrupted or cancelled, or the
-        process ends, while the removal is being written to disk, the message is lost. To prevent this loss, receive in
-        a transaction.
+        Outside a transaction, a message is received at most once. The message is lost if the call is interrupted or
+        cancelled while the removal is being written to disk, or if the process ends at that time. To prevent this loss,
+        receive messages in a transaction.
         """
         return Message(self._receive(1, timeout, transaction, lookup_id, seek)[0])
 
@@ -189,22 +190,22 @@ class Queue(QueueSender, QueueSetter):
     ) -> list[Message]:
         """Receive up to `count` messages in order, with one flush to disk.
 
-        The call returns the messages that are in the queue, without waiting. If the queue is empty, the call waits for
-        one message, like `receive`.
+        If the queue contains messages, the call returns them without waiting. If the queue is empty, the call waits for
+        one message, as `receive` does.
         """
         return [Message(each) for each in self._receive(how_many(count), timeout, transaction, None, None)]
 
     def lease(self, count: int, timeout: float | None = None, *, lease_s: float) -> Lease:
-        """Receive up to `count` messages under a lease of `lease_s` seconds, at most an hour.
+        """Receive up to `count` messages under a lease of `lease_s` seconds. The maximum is one hour.
 
             with orders.lease(10, lease_s=30) as lease:
                 for message in lease:
                     print(message.text)
 
-        The call returns the messages that are in the queue, without waiting. If the queue is empty, the call waits for
-        one message, like `receive`, or raises Timeout. The messages stay locked until `acknowledge` removes the
-        messages, `release` returns the messages, or the lease expires. A lease is a transaction with a time limit.
-        Queues of `waypost.msmq` do not support leases, because these queues have no transactions.
+        If the queue contains messages, the call returns them without waiting. If the queue is empty, the call waits for
+        one message, as `receive` does, or raises Timeout. The messages stay locked until `acknowledge` removes them,
+        `release` returns them to the queue, or the lease expires. A lease is a transaction with a time limit. Queues of
+        `waypost.msmq` do not support leases, because these queues do not support transactions.
         """
         number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
         try:
@@ -221,7 +222,7 @@ class Queue(QueueSender, QueueSetter):
     ) -> Message:  # fmt: skip
         """Return the first message. The message stays in the queue. The arguments are the same as for `receive`.
 
-        Messages that are locked by a transaction are skipped. A peek with the `lookup_id` of such a message raises
+        Messages that are locked by a transaction are skipped. A peek with the `lookup_id` of a locked message raises
         TransactionUsage.
         """
         number, word = sought(lookup_id, seek)
@@ -237,7 +238,9 @@ class Queue(QueueSender, QueueSetter):
         return Message(self._call(peek).messages[0])
 
     def browse(self) -> Iterator[Message]:
-        """Return all messages in order. The messages stay in the queue, and other readers can still receive them."""
+        """Return all messages of the queue in order. The messages stay in the queue, and other readers can still
+        receive them.
+        """
         wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
         page = self._call(wanted)
         try:
@@ -253,8 +256,8 @@ class Queue(QueueSender, QueueSetter):
     def follow(self, timeout: float | None = None) -> Iterator[Message]:
         """Receive messages one by one, until no message has arrived for `timeout` seconds (default: no limit).
 
-        Each message is removed from the queue before the program gets the message. To avoid losing messages if the
-        program crashes, use `receive` in a transaction instead.
+        Each message is removed from the queue before the program gets it. If the program must not lose messages in a
+        crash, use `receive` in a transaction instead.
         """
         while True:
             try:
@@ -271,12 +274,13 @@ class Queue(QueueSender, QueueSetter):
             for message in orders.events():
                 print(message.label)
 
-        The iterator ends when no message has arrived for `timeout` seconds (default: never). By default, the iterator
-        starts with the first message that arrives after this call. `since="start"` starts with the first message in the
-        queue. `since=message`, or its `lookup_id`, starts after this message. If a program saves the last message and
-        continues after that message, the program sees every message that is still in the queue. Messages of a
-        transaction appear when the transaction commits. The HTTP API has the same event stream. To receive messages,
-        use `follow`.
+        The iterator ends when no message has arrived for `timeout` seconds (default: no limit). By default, the
+        iterator starts with the first message that arrives after this call. With `since="start"`, the iterator starts
+        with the first message in the queue. With `since=message`, or with the `lookup_id` of a message, the iterator
+        starts after this message. If a program saves the last message that it has seen, it can later continue after
+        that message. The program then sees every newer message that is still in the queue. Messages that are sent in a
+        transaction appear when the transaction is committed. The HTTP API has the same event stream. To receive new
+        messages as they arrive, use `follow`.
 
         Raises QueueNotFound when the queue is deleted, and ConnectionLost if the connection to a daemon is lost.
         """
@@ -290,15 +294,17 @@ class Queue(QueueSender, QueueSetter):
         return _shown(found)
 
     def cursor(self) -> "Cursor":
-        """Return a cursor at the start of the queue, to look through the messages and receive some messages."""
+        """Return a cursor at the start of the queue. With a cursor, a program can look through the messages and receive
+        some of them.
+        """
         return Cursor(self._transport, self._open_cursor)
 
     def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
         """Move a message, with all its properties, between the queue and its subqueues.
 
-        `message` is a Message or its lookup id. `to` is the name of the other queue, such as 'orders;retry', or its
-        queue object. The `move_count` of the message increases by one. Raises MessageNotFound if the message is not in
-        the queue or is locked by a transaction.
+        `message` is a Message, or the `lookup_id` of a message. `to` is the destination, either as a queue object or as
+        a name such as 'orders;retry'. The `move_count` of the message increases by one. Raises MessageNotFound if the
+        message is not in the queue or is locked by a transaction.
         """
         number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
@@ -316,9 +322,10 @@ class Queue(QueueSender, QueueSetter):
         """Move all current messages between the queue and its subqueues, and return the number of moved messages.
 
         The call moves a few hundred messages at a time. Other programs can use both queues during the move. Each
-        message is always in exactly one of the queues, even if this process or the daemon ends during the move. To move
-        the rest, call the method again. Messages that are locked by a transaction are not moved. `progress` is called
-        after each part with the number of messages in the part.
+        message is always in exactly one of the two queues, even if this process or the daemon ends during the move.
+        After an interruption, call the method again to move the remaining messages. Messages that are locked by a
+        transaction are not moved. `progress` is called after each part of the move with the number of messages in this
+        part.
         """
         wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = self._call(wanted)
@@ -336,21 +343,21 @@ class Queue(QueueSender, QueueSetter):
 
             orders.export_messages("orders.packets")
 
-        `file` is a name or an open binary file. `messages` are the messages to write (default: all messages of the
-        queue). Returns the written messages. `Manager.import_messages` sends the messages in the file, and `waypost
-        decode` shows the messages.
+        `file` is the name of a file, or an open binary file. `messages` are the messages to write (default: all
+        messages of the queue). Returns the written messages. `Manager.import_messages` sends the messages in the file,
+        and `waypost decode` shows them.
         """
         chosen = list(self.browse() if messages is None else messages)
         write_packets(file, chosen)
         return chosen
 
     def resend(self, message: Message | int, to: Name | None = None) -> Message:
-        """Receive a message and send the message again, in one atomic step.
+        """Receive a message and send it again, in one atomic step.
 
-        `message` is a Message or its lookup id. `to` is the destination (default: the original destination). Returns
-        the new message, with a new `id` and the same content. A transactional message stays transactional. Raises
-        TransactionUsage if the message is transactional but the destination is not, or if the destination is
-        transactional but the message is not.
+        `message` is a Message, or the `lookup_id` of a message. `to` is the destination (default: the original
+        destination). Returns the new message, which has a new `id` and the same content. A transactional message stays
+        transactional. Raises TransactionUsage if the message is transactional but the destination is not, or if the
+        destination is transactional but the message is not.
         """
         target: str | UnsetType = UNSET
         if to is not None:
@@ -362,17 +369,21 @@ class Queue(QueueSender, QueueSetter):
         return sent_message(self._call(wanted).messages[0])
 
     def delete_message(self, message: Message | int) -> None:
-        """Receive and discard a message. `message` is a Message or its lookup id."""
+        """Receive and discard a message. `message` is a Message, or the `lookup_id` of a message."""
         number = lookup_id_of(message, "delete")
         self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
 
     def purge(self) -> None:
-        """Delete all messages. A message that is locked by a transaction is deleted if the transaction aborts."""
+        """Delete all messages of the queue. If a transaction has locked a message, the message is deleted only if the
+        transaction is aborted.
+        """
         self._call(PurgeQueue(name=self._text, outgoing=self._outgoing))
 
     @property
     def journal(self) -> "Queue":
-        """The journal of the queue, with copies of the received messages if the queue has `journal=True`."""
+        """The journal of the queue. If the queue has `journal=True`, the journal contains copies of the received
+        messages.
+        """
         return self.manager.queue(str(journal_name(self._name)))
 
     def subqueue(self, name: str) -> "Queue":
@@ -403,11 +414,12 @@ class Queue(QueueSender, QueueSetter):
     ) -> Acl:
         """Change the owner of the queue and the rights on it, in the order revoke, owner, deny, grant.
 
-        `grant` and `deny` add rights: "alice:send,receive", or several such texts. `revoke` removes all entries of a
-        user or group. A name is a user, a group, a SID, everyone, anonymous or administrators. The rights are receive,
-        peek, send, receive-journal, set-properties, get-properties, delete, get-permissions, set-permissions,
-        take-ownership and full. `sddl` replaces all entries, and is not allowed together with `grant`, `deny`, `revoke`
-        and `owner`. A change requires `force` if nobody could change the rights afterwards.
+        `grant` and `deny` add rights. Each of them is a text such as "alice:send,receive", or a list of such texts.
+        `revoke` removes all entries of a user or group. A name is a user, a group, a SID, everyone, anonymous or
+        administrators. The rights are receive, peek, send, receive-journal, set-properties, get-properties, delete,
+        get-permissions, set-permissions, take-ownership and full. `sddl` replaces all entries, and is not allowed
+        together with `grant`, `deny`, `revoke` and `owner`. If nobody could change the rights after a change, the
+        change requires `force`.
         """
         operation = SetAcl(
             name=self._text,
@@ -421,7 +433,9 @@ class Queue(QueueSender, QueueSetter):
         return self._call(operation)
 
     def pause(self) -> None:
-        """Stop the transfer from an outgoing queue until `resume`. New messages wait in the queue."""
+        """Stop the transfer from an outgoing queue until `resume` is called. Until then, the messages wait in the
+        queue.
+        """
         self._call(PauseQueue(name=self._text))
 
     def resume(self) -> None:
@@ -434,10 +448,11 @@ class Queue(QueueSender, QueueSetter):
         self._forget(self._name, self)
 
     def close(self) -> None:
-        """Close the queue object. Waiting reads raise OperationCancelled. The next use opens the queue again.
+        """Close the queue object. Waiting reads raise OperationCancelled. The next use of the object opens the queue
+        again.
 
-        All callers of `manager.queue(name)` share the object, so closing the object cancels the waiting reads of all
-        callers.
+        All callers of `manager.queue(name)` share one object, so closing this object cancels the waiting reads of all
+        these callers.
         """
         with suppress(InvalidHandle, ServiceNotAvailable):
             if not self._is_exclusive:
@@ -503,8 +518,8 @@ class Queue(QueueSender, QueueSetter):
 class Cursor:
     """A position in a queue, as returned by `queue.cursor()`. Only one thread at a time can use a cursor.
 
-    At the end of the queue, reads wait up to `timeout` seconds for another message, and then raise Timeout. With None,
-    the time is unlimited. With 0, reads do not wait.
+    At the end of the queue, a read waits up to `timeout` seconds for another message, and then raises Timeout. With
+    `timeout=None`, the waiting time is unlimited. With `timeout=0`, a read does not wait.
     """
 
     __slots__ = ("_id", "_open", "_transport")
@@ -522,7 +537,8 @@ class Cursor:
         self.close()
 
     def peek(self, timeout: float | None = None) -> Message:
-        """Return the message at the cursor. A new cursor, or a cursor after a receive, first moves to the next message.
+        """Return the message at the cursor. If the cursor is new, or has just received a message, it first moves to the
+        next message.
 
         Raises MessageAlreadyReceived if another reader has received the message. After this error, `peek_next` moves to
         the next message.
@@ -530,7 +546,7 @@ class Cursor:
         return self._read(CursorPeek, timeout, None)
 
     def peek_next(self, timeout: float | None = None) -> Message:
-        """Move to the next message and return this message. Raises IllegalCursorAction before the first `peek`."""
+        """Move to the next message and return it. Raises IllegalCursorAction if `peek` has not been called before."""
         return self._read(CursorNext, timeout, None)
 
     def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
@@ -538,7 +554,7 @@ class Cursor:
         return self._read(CursorReceive, timeout, transaction)
 
     def close(self) -> None:
-        """Close the cursor. The next use starts from the first message."""
+        """Close the cursor. The next use of the cursor starts from the first message."""
         identifier, self._id = self._id, None
         if identifier is not None:
             with suppress(InvalidHandle, ServiceNotAvailable):

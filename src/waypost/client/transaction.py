@@ -31,9 +31,10 @@ _IN_DOUBT: Final = "in doubt"
 
 
 class Transaction:
-    """A transaction, as returned by `manager.transaction()`. Pass the object as `transaction=` to sends and receives.
+    """A transaction, as returned by `manager.transaction()`. Pass the object as the argument `transaction` to sends and
+    receives.
 
-    A transaction is atomic: a commit makes the sent messages visible and removes the received messages, all at the same
+    A transaction is atomic. A commit makes the sent messages visible and removes the received messages, all at the same
     time. The first send or receive begins the transaction at the queue manager.
     """
 
@@ -80,9 +81,9 @@ class Transaction:
     def commit(self) -> None:
         """Commit the transaction, and return when the transaction is on disk.
 
-        Raises TransactionSequence if a daemon has aborted the transaction, and ConnectionLost or OutcomeUnknown if the
-        outcome is unknown. After StoreFull, the transaction may still be open (`is_open`): free space and commit again,
-        or abort.
+        Raises TransactionSequence if a daemon has aborted the transaction. Raises ConnectionLost or OutcomeUnknown if
+        the outcome is unknown. After StoreFull, the transaction might still be open (see `is_open`). In this case, free
+        some disk space and commit again, or abort the transaction.
         """
         self._check()
         if self._is_told:
@@ -105,7 +106,7 @@ class Transaction:
         self._outcome = "committed"
 
     def abort(self) -> None:
-        """Abort the transaction. Received messages return to their places, with a higher `abort_count`."""
+        """Abort the transaction. Received messages return to their places in the queue, with a higher `abort_count`."""
         self._check()
         self._outcome = "aborted"
         if self._is_told:

@@ -48,7 +48,7 @@ class QueueSender(ABC):
     def send_records(
         self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Send several bodies, like `send_many`, with the properties in a `MessageProperties` record."""
+        """Send several bodies, as `send_many` does, with the properties in a `MessageProperties` record."""
 
     @with_table(MESSAGE_ROWS)
     def send(
@@ -81,18 +81,19 @@ class QueueSender(ABC):
         certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message, and return the message with its `id` and `lookup_id` after it is stored.
+        """Send one message. After the message is stored, the call returns it with its `id` and `lookup_id`.
 
-        A recoverable message, the default, is stored on disk. With `recoverable=False`, the message is express: much
-        faster, but kept in memory and lost when its queue manager stops. Concurrent senders share one flush to disk. In
-        a transaction, `send` does not wait: the commit sends the message and stores the message on disk. A
-        transactional queue accepts messages only in a transaction. Other queues accept messages only without a
-        transaction.
+        By default, a message is recoverable and is stored on disk. With `recoverable=False`, the message is an express
+        message. Express messages are much faster, but they are kept in memory and are lost when their queue manager
+        stops. Concurrent senders share one flush to disk. In a transaction, `send` does not wait, because the commit
+        sends the message and stores it on disk. A transactional queue accepts only messages that are sent in a
+        transaction. Other queues accept only messages that are sent without a transaction.
 
-        `body` is bytes or text. The ActiveXMessageFormatter of .NET and COM read text as a string, and bytes as an
-        array of bytes. The maximum size of a message, including all its properties, is 4 MiB. Text takes two bytes per
-        character. Queues of `waypost.msmq` differ: see `Host`. `certificate` can also be a PEM or PKCS#12 file, as a
-        path or as bytes, and `certificate_password` is its password. The properties:
+        `body` is bytes or text. COM programs, and .NET programs that use the ActiveXMessageFormatter, read text as a
+        string, and bytes as an array of bytes. The maximum size of a message, including all its properties, is 4 MiB.
+        Text takes two bytes per character. The class `Host` describes how queues of `waypost.msmq` differ.
+        `certificate` can also be a PEM or PKCS#12 file, as a path or as bytes, and `certificate_password` is the
+        password of this file. The properties of a message are:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -152,9 +153,11 @@ class QueueSender(ABC):
         certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send several bodies with the same properties, either all of them or none, with one flush to disk.
+        """Send several bodies with the same properties and one flush to disk. Either all bodies are sent, or none is
+        sent.
 
-        The bodies must be all text or all bytes. The properties are the same as for `send`, and apply to each message.
+        Either all bodies must be text, or all bodies must be bytes. The properties are the same as for `send`, and
+        apply to each message.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -206,7 +209,7 @@ class ManagerSender(ABC):
         properties: MessageProperties,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send several bodies, like `send_many`, with the properties in a `MessageProperties` record."""
+        """Send several bodies, as `send_many` does, with the properties in a `MessageProperties` record."""
 
     def send(
         self,
@@ -303,7 +306,7 @@ class ManagerSender(ABC):
         certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send several bodies with the same properties, like `Queue.send_many`."""
+        """Send several bodies with the same properties, as `Queue.send_many` does."""
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
             label,
@@ -358,7 +361,9 @@ class QueueSetter(ABC):
         type_id: str | UnsetType = UNSET,
         multicast: str | UnsetType = UNSET,
     ) -> None:
-        """Change properties of the queue. Other properties stay unchanged:"""
+        """Change properties of the queue. Properties that are not specified stay unchanged. The properties of a queue
+        are:
+        """
         properties = QueueProperties(
             label,
             journal,
@@ -402,8 +407,8 @@ class QueueCreator(ABC):
     ) -> "Queue":
         """Create a queue. Raises QueueExists if the queue already exists.
 
-        A transactional queue accepts messages only in transactions. `transactional` cannot change later. `Queue.set`
-        changes the other properties:
+        A transactional queue accepts only messages that are sent in a transaction. The value of `transactional` cannot
+        change later. `Queue.set` can change all other properties, which are:
         """
         properties = QueueProperties(
             label,

@@ -36,13 +36,16 @@ def decode(
             metavar="PORT",
             min=1,
             max=65535,
-            help="TCP port of a queue manager in captures; may be repeated (default: 1801).",
+            help="TCP port of a queue manager in captures (default: 1801). This option can be repeated.",
         ),
     ] = None,
     ping_port: Annotated[
         list[int] | None,
         typer.Option(
-            metavar="PORT", min=1, max=65535, help="UDP port of pings in captures; may be repeated (default: 3527)."
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="UDP port of pings in captures (default: 3527). This option can be repeated.",
         ),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Show one line for each packet, without its fields.")] = False,
@@ -57,7 +60,7 @@ def decode(
     decoded, otherwise 1.
     """
     if brief and body:
-        raise typer.BadParameter("mutually exclusive with --body", param_hint="--brief")
+        raise typer.BadParameter("--brief and --body are mutually exclusive", param_hint="--brief")
     detail = Detail.BRIEF if brief else Detail.WHOLE if body else Detail.USUAL
     ports = Ports(frozenset(port or [SESSION_PORT]), frozenset(ping_port or [PING_PORT]))
     out = Output()

@@ -35,7 +35,8 @@ def archive(
     pattern: Annotated[
         str,
         typer.Option(
-            metavar="PATTERN", help="Archive all queues whose names match the pattern. * matches any characters."
+            metavar="PATTERN",
+            help="Archive all queues whose names match the pattern. In the pattern, * matches any characters.",
         ),
     ] = "",
     queue_type: Annotated[
@@ -48,7 +49,8 @@ def archive(
     kind: Annotated[
         Literal["parquet", "delta", "iceberg"] | None,
         typer.Option(
-            "--format", help="Format of the archive: Parquet files, or a Delta or Iceberg table (default: parquet)."
+            "--format",
+            help="Format of the archive, which is Parquet files, a Delta table or an Iceberg table (default: parquet).",
         ),
     ] = None,
     batch: Annotated[
@@ -69,7 +71,7 @@ def archive(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Archive each message once, and remove it from its queue when the files are stored.
+    """Archive each message once, and remove it from its queue when the archive files are stored.
 
     Without a QUEUE, the command archives the journal of the queue manager. The next run of the same command archives
     the messages that have arrived since the last run. After an interruption, the next run continues where the
@@ -115,12 +117,12 @@ def place(folder: str) -> str:
 def _refuse_with_verify(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value:
-            raise typer.BadParameter("mutually exclusive with --verify", param_hint=name)
+            raise typer.BadParameter(f"{name} and --verify are mutually exclusive", param_hint=name)
 
 
 def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -> dict[str, str]:
     if queues and pattern:
-        raise typer.BadParameter("mutually exclusive with QUEUE", param_hint="--pattern")
+        raise typer.BadParameter("--pattern and QUEUE are mutually exclusive", param_hint="--pattern")
     options = {"queueType": queue_type} if queue_type else {}
     if queues:
         options["queues"] = ",".join(queues)

@@ -29,12 +29,13 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Source of the sent messages; may be repeated (default: the journal of the queue manager).",
+            help="Source of the sent messages (default: the journal of the queue manager). This option can be "
+            "repeated.",
             show_default=False,
         ),
     ] = None,
     late: Annotated[
-        float, seconds("Maximum delivery time, in seconds. A message that takes longer counts as late.")
+        float, seconds("Maximum delivery time, in seconds. A message with a longer delivery time counts as late.")
     ] = 60,
     lost: Annotated[
         float, seconds("Maximum time without an acknowledgment, in seconds. After this time, a message counts as lost.")

@@ -53,12 +53,13 @@ LONGEST: Final = 3_155_760_000
 Master = Annotated[
     str | None,
     typer.Option(
-        metavar="URL", help="URL of the Spark master, such as spark://host:7077 (default: Spark runs on this computer)."
+        metavar="URL",
+        help="URL of the Spark master, such as spark://host:7077. By default, Spark runs on this computer.",
     ),
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="Set a Spark property; may be repeated.", show_default=False),
+    typer.Option(metavar="NAME=VALUE", help="Set a Spark property. This option can be repeated.", show_default=False),
 ]
 ReportFolder = Annotated[
     Path | None,
@@ -71,8 +72,8 @@ ReportFolder = Annotated[
 Engine = Annotated[
     Literal["auto", "arrow", "spark"],
     typer.Option(
-        help="Engine. `arrow` works in memory and does not need Java. `auto` selects `arrow` for up to 200,000 "
-        "messages and 512 MiB, otherwise `spark`."
+        help="Engine of the command. The engine `arrow` works in memory and does not need Java. The value `auto` "
+        "selects `arrow` for up to 200,000 messages and 512 MiB, otherwise `spark`."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not show progress on standard error.")]
@@ -148,7 +149,7 @@ def choosing(
     if means.engine == "arrow":
         for option, value in (("--master", means.master), ("--conf", means.conf)):
             if value:
-                raise typer.BadParameter("mutually exclusive with --engine arrow", param_hint=option)
+                raise typer.BadParameter(f"{option} and --engine arrow are mutually exclusive", param_hint=option)
     require()
     if means.engine == "arrow" or (means.engine == "auto" and not means.master and not means.conf):
         target = target_of(context)

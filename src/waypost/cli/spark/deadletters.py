@@ -39,8 +39,8 @@ def deadletters(
         Action | None,
         typer.Argument(
             metavar="ACTION",
-            help="Action: resend, park (move to another queue) or drop. Without an action, the command only writes a "
-            "report.",
+            help="Action for the messages, which is resend, park (move to another queue) or drop. Without an action, "
+            "the command only writes a report.",
         ),
     ] = None,
     *,
@@ -48,17 +48,21 @@ def deadletters(
         list[str] | None,
         typer.Option(
             metavar="WORD",
-            help="Select messages with this reason, such as reach-queue-timeout or 0x8002; may be repeated.",
+            help="Select messages with this reason, such as reach-queue-timeout or 0x8002. This option can be "
+            "repeated.",
         ),
     ] = None,
     destination: Annotated[
         list[str] | None,
         typer.Option(
-            "--dest", metavar="PATTERN", help="Select messages by destination queue. * matches any characters."
+            "--dest",
+            metavar="PATTERN",
+            help="Select messages by destination queue. In the pattern, * matches any characters.",
         ),
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option(metavar="PATTERN", help="Select messages by label. * matches any characters.")
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Select messages by label. In the pattern, * matches any characters."),
     ] = None,
     older: Annotated[
         float, seconds("Select messages that became dead-letter messages at least this number of seconds ago.")
@@ -89,9 +93,9 @@ def deadletters(
 ) -> None:
     """Report why messages were not delivered, and resend, park or drop these messages.
 
-    Messages for transactional queues are sent exactly once, even if a run is interrupted or two runs work at the
-    same time. Messages for nontransactional queues are sent without a transaction. If the command is killed while it
-    sends messages to nontransactional queues, the next run may send some of these messages again.
+    Messages for transactional queues are sent exactly once, even if a run is interrupted or two runs work at the same
+    time. Messages for nontransactional queues are sent without a transaction. If the command is killed while it sends
+    messages to nontransactional queues, the next run might send some of these messages again.
 
     \b
     waypost spark deadletters
@@ -99,7 +103,7 @@ def deadletters(
     waypost spark deadletters drop --label 'heartbeat *' --older 86400 --do
     """
     if to and action not in ("resend", "park"):
-        raise typer.BadParameter("only valid with the actions resend and park", param_hint="--to")
+        raise typer.BadParameter("--to is only valid with the actions resend and park", param_hint="--to")
     if do and action is None:
         raise typer.BadParameter("the action is missing; specify resend, park or drop", param_hint="--do")
     require()

@@ -54,7 +54,7 @@ def decode(
     """
     for option, value in (("--format", form), ("--columns", columns)):
         if value and not out:
-            raise typer.BadParameter("only valid with --out", param_hint=option)
+            raise typer.BadParameter(f"{option} is only valid with --out", param_hint=option)
     if out:
         _check_apart(files, out)
     places, target = [place(name) for name in files], place(out) if out else ""

@@ -18,7 +18,7 @@ def inventory(
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Select queues by name. * matches any characters.")
+        str, typer.Option(metavar="PATTERN", help="Select queues by name. In the pattern, * matches any characters.")
     ] = "",
     bodies: Annotated[bool, typer.Option("--bodies", help="Inspect the bodies to detect their formats.")] = False,
     report: ReportFolder = None,
@@ -39,7 +39,7 @@ def inventory(
     waypost spark inventory orders invoices --bodies --report inventory
     """
     if sources and pattern:
-        raise typer.BadParameter("mutually exclusive with a SOURCE", param_hint="--pattern")
+        raise typer.BadParameter("--pattern and a SOURCE are mutually exclusive", param_hint="--pattern")
     columns = (*COLUMNS, "body_kind") if bodies else COLUMNS
     options = {"onMalformed": "null"} | ({"decodeBody": "true"} if bodies else {})
     if not sources:

@@ -33,11 +33,12 @@ def replay(
         str,
         typer.Option(
             metavar="PATTERN",
-            help="Select messages by the queue from which they were archived. * matches any characters.",
+            help="Select messages by the queue from which they were archived. In the pattern, * matches any "
+            "characters.",
         ),
     ] = "*",
     label: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Select messages by label. * matches any characters.")
+        str, typer.Option(metavar="PATTERN", help="Select messages by label. In the pattern, * matches any characters.")
     ] = "*",
     since: Annotated[
         str,
@@ -49,7 +50,9 @@ def replay(
     to: Annotated[
         list[str] | None,
         typer.Option(
-            "--map", metavar="FROM=TO", help="Send the messages of the queue FROM to the queue TO; may be repeated."
+            "--map",
+            metavar="FROM=TO",
+            help="Send the messages of the queue FROM to the queue TO. This option can be repeated.",
         ),
     ] = None,
     map_file: Annotated[
@@ -60,14 +63,15 @@ def replay(
         ),
     ] = None,
     relabel: Annotated[
-        str, typer.Option(metavar="TEXT", help="New label of the messages. {label} stands for the old label.")
+        str,
+        typer.Option(metavar="TEXT", help="New label of the messages. In this text, {label} stands for the old label."),
     ] = "{label}",
     rate: Annotated[
         float | None, typer.Option(metavar="N", min=0.01, max=_FASTEST, help="Maximum number of messages per second.")
     ] = None,
     delivery: Annotated[
         Literal["exactly-once", "at-least-once"],
-        typer.Option(help="Delivery guarantee. Nontransactional queues require at-least-once."),
+        typer.Option(help="Delivery guarantee. Nontransactional queues require the guarantee at-least-once."),
     ] = "exactly-once",
     name: Annotated[
         str,
@@ -201,7 +205,7 @@ def _rows(file: Path) -> list[tuple[str, str]]:
     for row in rows:
         if len(row) != _PAIR_COLUMNS or not all(row):
             raise Failure(
-                f"{file} has the invalid line {','.join(row)!r}.",
+                f"{file} contains the invalid line {','.join(row)!r}.",
                 "write a name, a comma and another name on each line.",
             )
     return [(row[0], row[1]) for row in rows]

@@ -36,9 +36,9 @@ TRAILER_SIZE: Final = _TRAILER.size
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
     """The description of a backup. `bytes` is the size of the store in the backup, and `about_bytes` is the size that
-    was expected.
+    was expected when the backup began.
 
-    `time` is the start of the backup, in ISO 8601. The backup contains everything that was acknowledged before that
+    `time` is the start of the backup, in ISO 8601. The backup contains all changes that were acknowledged before that
     time.
     """
 
@@ -104,7 +104,7 @@ class BackupReader:
         data = self._held + data
         if self.info is None:
             if not data.startswith(_BEGIN[: len(data)]):
-                raise BackupDamaged("not a Waypost backup: the first bytes are wrong")
+                raise BackupDamaged("the input is not a Waypost backup, because its first bytes are wrong")
             if len(data) < HEADER_SIZE:
                 self._held = data
                 return b""

@@ -59,10 +59,10 @@ class _Watch:
         left, reserve = self._snapshot.room(self._max_size, self._reserve)
         if left < reserve and left < self._first - _UNNOTICED:
             raise BackupError(
-                f"the backup was cancelled, because the disk of {self._folder} is nearly full "
-                f"(free space beyond the reserve: {megabytes(max(left, 0))}). During a backup, the store does not "
-                "reuse space, so the store file grows, and the queue manager would soon refuse messages. Free space on "
-                "the disk, or back up to another disk at a time with less traffic"
+                f"the backup was cancelled, because the disk of {self._folder} is nearly full (free space in addition "
+                f"to the reserve: {megabytes(max(left, 0))}). During a backup, the store file grows, because the store "
+                "does not reuse space. If the backup continued, the queue manager would soon refuse messages. Make "
+                "more space available on the disk, or back up to another disk, at a time with less traffic"
             )
 
 

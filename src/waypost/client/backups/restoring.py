@@ -26,8 +26,8 @@ Backup = str | os.PathLike[str] | BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class RestoreInfo:
-    """The result of a restore. `guid` is the GUID of the new queue manager, and `backup_guid` is the GUID in the
-    backup.
+    """The result of a restore. `guid` is the GUID of the new queue manager, and `backup_guid` is the GUID of the queue
+    manager in the backup.
 
     With a new identity, `set_aside` is the number of outgoing messages that became dead-letter messages. `dropped` is
     the number of delivered messages and acknowledgments that were deleted. `damaged` is the number of records that were
@@ -57,20 +57,22 @@ def restore(
     new_identity: bool = False,
     progress: Progress | None = None,
 ) -> RestoreInfo:
-    """Create the data folder `path` from a backup, which is a folder, a file or an open binary file.
+    """Create the data folder `path` from a backup. The backup is a folder, a file or an open binary file.
 
     You must choose the identity of the restored queue manager. If two queue managers run with the same identity, they
     lose and duplicate each other's messages.
 
     same_identity  Restore the queue manager with its original GUID. The original queue manager must never start again.
-                   Waiting messages are sent.
+                   The restored queue manager sends the messages in its outgoing queues.
     new_identity   Create another queue manager, with a new GUID and the same queues and messages. Messages in outgoing
-                   queues are not sent: they become dead-letter messages of the new queue manager.
+                   queues are not sent, but become dead-letter messages of the new queue manager.
 
-    The function checks the whole backup before it creates the folder. Nothing is overwritten: `path` must be new or an
-    empty folder. `progress` is called with the number of bytes read so far and an estimate of the total.
+    The function checks the whole backup before it creates the folder. The function overwrites nothing, so `path` must
+    not exist or must be an empty folder. `progress` is called with the number of bytes that were read so far, and with
+    an estimate of the total number.
 
-    Raises BackupDamaged if the backup is missing, incomplete or damaged, and BackupError if creating the folder fails.
+    Raises BackupDamaged if the backup is missing, incomplete or damaged. Raises BackupError if the creation of the
+    folder fails.
     """
     if bool(same_identity) == bool(new_identity):
         raise InvalidParameter("exactly one of `same_identity` and `new_identity` must be True")

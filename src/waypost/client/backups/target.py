@@ -107,7 +107,7 @@ def _is_missing(folder: Path) -> bool:
         raise BackupError(f"cannot use {folder}: {error.strerror or error}") from None
     if _PART in names:
         raise BackupError(
-            f"{folder} contains an unfinished backup, which may be in progress; if it was interrupted, delete the "
+            f"{folder} contains an unfinished backup, which might be in progress; if it was interrupted, delete the "
             "unfinished backup"
         )
     if names:

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 class SalvagedQueue:
     """The messages of one queue.
 
-    `counted` is the number of messages that the old folder has recorded for the queue, or None if this record is lost.
-    `missing` is the number of counted messages that were not recovered. `uncertain` is the number of recovered messages
-    that may have been received before.
+    `counted` is the number of messages that was recorded for the queue in the old folder, or None if this record is
+    lost. `missing` is the number of counted messages that were not recovered. `uncertain` is the number of recovered
+    messages that might already have been received.
     """
 
     queue: str
@@ -56,7 +56,7 @@ class SalvageReport:
 
     @property
     def missing(self) -> int:
-        """Number of messages that the old folder counted, but the new folder does not contain."""
+        """Number of messages that were counted in the old folder but are missing in the new folder."""
         return sum(queue.missing for queue in self.queues)
 
     def to_dict(self) -> dict[str, object]:

@@ -39,15 +39,16 @@ _FROM_OLDER: Final = {Table.QUEUES, Table.COUNTERS}
 def salvage(
     folder: str | Path, new_folder: str | Path, *, progress: Progress = unheard
 ) -> SalvageReport:  # fmt: skip
-    """Copy all intact records of a damaged folder into a new folder. The damaged folder must not be in use.
+    """Copy all intact records of a damaged data folder into a new folder. The damaged folder must not be in use.
 
-    The damaged folder does not change. The new folder contains the same queue manager, so use only one of the two
-    folders after the salvage. The outgoing sequences start again, as after a restore. `progress` is called with the
-    number of pages searched and the total number of pages. The key folder `keys` is not copied. If users may be lost, a
-    daemon starts in the new folder only after `waypost store forget-users`.
+    The function does not change the damaged folder, and does not copy the key folder `keys`. The new folder contains
+    the same queue manager, so use only one of the two folders after the salvage. The queue manager in the new folder
+    begins new outgoing sequences, as after a restore. `progress` is called with the number of searched pages and the
+    total number of pages. If the salvage might have lost users, a daemon starts in the new folder only after you run
+    `waypost store forget-users`.
 
-    Raises StoreInUse if another process uses the damaged folder, StoreFull if the disk is full, NotAStore if the
-    damaged folder contains no intact record, and InvalidParameter if the new folder is not empty.
+    Raises StoreInUse if another process uses the damaged folder, and StoreFull if the disk is full. Raises NotAStore if
+    the damaged folder contains no intact record, and InvalidParameter if the new folder is not empty.
     """
     old, new = Path(folder), Path(new_folder)
     with _held(old) as file:

@@ -41,10 +41,10 @@ _TABLES: Final = {table.name.lower(): table for table in Table}
 
 
 def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
-    """Verify the whole store in a folder, which may be in use.
+    """Verify the whole store in a data folder. A queue manager can use the folder at the same time.
 
-    `progress` is called with the number of pages verified and the total number of pages. Raises NotAStore, StoreTooNew
-    or another StoreError if the folder contains no store that this function can verify.
+    `progress` is called with the number of verified pages and the total number of pages. Raises NotAStore, StoreTooNew
+    or another StoreError if the folder does not contain a store that this function can verify.
     """
     path = Path(folder)
     try:

@@ -201,7 +201,7 @@ class Asking:
         except TransactionSequence as error:
             self.to_end.pop(operation.identifier, None)
             if exchange.is_repeated:
-                raise ConnectionLost(f"{error}; the transaction may already be committed") from None
+                raise ConnectionLost(f"{error}; the transaction might already be committed") from None
             raise
         self.to_end.pop(operation.identifier, None)
 
@@ -215,7 +215,7 @@ def _framed(operation: Operation[object]) -> Conversation[Frame]:
     response = yield exchange_of(operation)
     content = accepted(response)
     if response.content_type != MEDIA_TYPE:
-        raise DecodeError("docs/bulk.md", "frame", 0, "the answer is not a frame; the daemon may be too old")
+        raise DecodeError("docs/bulk.md", "frame", 0, "the answer is not a frame; the daemon might be too old")
     return Frame.decode(content)
 
 

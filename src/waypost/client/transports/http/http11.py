@@ -79,7 +79,7 @@ class ResponseParser:
             at = data.find(_END_OF_HEAD)
             if at < 0:
                 if len(data) > _MAX_HEAD:
-                    raise _broken("header section", "must have at most 65536 bytes")
+                    raise _broken("header section", "the section is longer than 65536 bytes")
                 self._data = data
                 return None
             self._data = b""
@@ -151,7 +151,7 @@ class ResponseParser:
     def _feed_body(self, data: bytes) -> Response | None:
         missing = self._missing
         if missing is not None and len(data) > missing:
-            raise _broken("message body", "must not be longer than announced")
+            raise _broken("message body", "the body is longer than announced")
         if data:
             self._chunks.append(data)
         if missing is None:
@@ -178,7 +178,7 @@ class ResponseParser:
             end = data.find(b"\r\n", at)
             if end < 0:
                 if len(data) - at > _MAX_CHUNK_LINE:
-                    raise _broken("chunk-size", "the line does not end")
+                    raise _broken("chunk-size", "the line has no end")
                 self._data = data[at:]
                 return None
             line = data[at:end]
@@ -196,11 +196,11 @@ class ResponseParser:
         end = at - 2 if data.startswith(b"\r\n", at) else data.find(_END_OF_HEAD, at)
         if end < 0:
             if len(data) > _MAX_HEAD:
-                raise _broken("trailer section", "must have at most 65536 bytes")
+                raise _broken("trailer section", "the section is longer than 65536 bytes")
             self._data = data
             return None
         if len(data) > end + 4:
-            raise _broken("message body", "must not be longer than announced")
+            raise _broken("message body", "the body is longer than announced")
         return self._response(is_kept=self._is_kept)
 
     def _response(self, *, is_kept: bool) -> Response:

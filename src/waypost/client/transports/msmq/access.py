@@ -52,5 +52,5 @@ class Access:
 
 def _port(port: object) -> int | None:
     if port is not None and (not isinstance(port, int) or not 0 < port <= 0xFFFF):
-        raise InvalidParameter(f"`rpc_port` must be 1 to 65535, or None, not {excerpt(port)}")
+        raise InvalidParameter(f"`rpc_port` must be a number from 1 to 65535, or None, not {excerpt(port)}")
     return port

@@ -60,7 +60,7 @@ class HostAddress:
             check_computer_name(host, 0)
             _refuse_port(host)
         if not isinstance(port, int) or not 0 < port <= 0xFFFF:
-            raise InvalidParameter(f"`port` must be 1 to 65535, not {excerpt(port)}")
+            raise InvalidParameter(f"`port` must be a number from 1 to 65535, not {excerpt(port)}")
         if not isinstance(bind, str) or (bind and not is_address(bind)):
             raise InvalidParameter(f"`bind` must be an IP address of this computer, not {excerpt(bind)}")
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:

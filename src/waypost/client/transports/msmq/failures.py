@@ -27,7 +27,7 @@ _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
         "is open in another reader: either that reader has opened the queue exclusively, or this program wants to "
         "open the queue exclusively; try again later",
     ),
-    HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "did not get a message in time"),
+    HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "received no message in time"),
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "does not contain the message"),
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: (
         errors.MessageAlreadyReceived,

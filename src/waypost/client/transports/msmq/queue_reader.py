@@ -327,7 +327,7 @@ class CursorReader:
             raise
         except MessageNotFound:
             # readings MQRR 3.12: a receive that does not wait reports it, and a peek does not.
-            raise Timeout(f"{self._queue.name} did not get a message in time") from None
+            raise Timeout(f"{self._queue.name} received no message in time") from None
 
     async def close(self) -> None:
         place, self._place = self._place, None
@@ -373,7 +373,7 @@ def _check_same_host(name: FormatName, to: FormatName) -> None:
         there = replace(to, protocol=name.protocol, address=name.address)
         raise InvalidParameter(
             f"{to} is a queue of {to.host}, but the message is on {name.host}, and messages move only within one host; "
-            f"if both are the same host, use the name {there}"
+            f"if both names refer to the same host, use the name {there}"
         )
 
 

@@ -41,8 +41,8 @@ class ReaderConnection(ClientConnection):
             return
         if not self.was_answered:
             raise NotAccepted(
-                f"{host} closed the connection to port {port} without an answer: the host may have blocked this "
-                "computer after too many errors, or does not serve RPC on this port"
+                f"{host} closed the connection to port {port} without an answer: the host might have blocked this "
+                "computer after too many errors, or it does not serve RPC on this port"
             )
         # A bind_ack has the group, also if the authentication goes on after it.
         if not self.assoc_group_id:
