@@ -304,7 +304,8 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Messages for one queue: bodies that share the properties of `like`, or single messages.
 
     `varied` contains the properties that are different for each body. `varied` maps the name of a property to a list
-    with one value for each body: a text, a number or an id. The value null means the default of the property.
+    with one value for each body. Each value is a text, a number or an id. The value null means the default of the
+    property.
     """
 
     queue: str
@@ -334,15 +335,16 @@ class BatchRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A batch of a query, written by one run of the query.
 
-    `destination` is the queue of all messages, or "" if each message specifies its queue (for Spark, in a column). A
-    batch without `destination` is committed in one step for all destinations. `run` is the GUID of the run. A commit
-    request without `run` is a repetition of an earlier request only if both requests contain the same stages. If a run
-    writes the batch in several writes, `write` is the name of one of these writes. Every run must commit the writes of
-    a batch one by one, in the same order. With `is_version`, the batch is treated as committed if a batch with the same
-    or a higher number is committed. With `is_anonymous`, the commit is remembered for only a day. The `query` of the
-    batch can differ from the query that reads the messages. For example, `query` can be the name of an application. If
-    the two queries differ, `within` is the batch that reads the messages. A request with `within` is refused if the run
-    of the reading batch has lost a claim. The commit is also recorded as a commit of the reading batch.
+    `destination` is the queue of all messages in the batch, or "" if each message specifies its queue. (With Spark, a
+    column specifies the queue of each message.) A batch without `destination` is committed in one step for all
+    destinations. `run` is the GUID of the run. A commit request without `run` is a repetition of an earlier request
+    only if both requests contain the same stages. If a run writes the batch in several writes, `write` is the name of
+    one of these writes. Every run must commit the writes of a batch one by one, in the same order. With `is_version`,
+    the batch is treated as committed if a batch with the same or a higher number is committed. With `is_anonymous`, the
+    commit is remembered for only a day. The `query` of the batch can differ from the query that reads the messages. For
+    example, `query` can be the name of an application. If the two queries differ, `within` is the batch that reads the
+    messages. A request with `within` is refused if the run of the reading batch has lost a claim. The commit is also
+    recorded as a commit of the reading batch.
     """
 
     query: BulkName

@@ -90,10 +90,10 @@ class Taken(Record, frozen=True, kw_only=True):
 class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     """Take a claim when a reader starts. The request ends the current term and begins the next term.
 
-    If two conditions are true, the reader joins the current term instead. First, `driver` must be the same as in the
-    request that began the current term. Second, the `started` of the reader must be before the `asked` of that request.
-    `started` and `asked` are times in seconds, measured by the same clock. `is_new` means that the reader has no
-    checkpoint. A reader without a checkpoint is refused if the claim belongs to a query.
+    If two conditions are true, the reader joins the current term, and no new term begins. First, `driver` must be the
+    same as in the request that began the current term. Second, the `started` of the reader must be before the `asked`
+    of that request. `started` and `asked` are times in seconds, measured by the same clock. `is_new` means that the
+    reader has no checkpoint. A reader without a checkpoint is refused if the claim belongs to a query.
     """
 
     name: QueueName
@@ -108,7 +108,7 @@ class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/keep", asks=QueueRight.RECEIVE, status=204, is_repeatable=True)
 class KeepClaim(Operation[None], frozen=True, kw_only=True):
-    """Renew the lease of a claim while its reader works on the part."""
+    """Renew the lease of a claim while a reader works on a part of the claim."""
 
     name: QueueName
     claim: BulkName

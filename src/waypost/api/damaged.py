@@ -37,6 +37,6 @@ class DamagedPage(Record, frozen=True):
 
 
 class Forgotten(Record, frozen=True):
-    """Number of deleted records of damaged messages, plus the number of deleted frames of committed stages."""
+    """Number of deleted records of damaged messages, plus the number of deleted damaged frames."""
 
     forgotten: int

@@ -163,7 +163,7 @@ class ListTrustedKeys(Operation[TrustedKeys], frozen=True, kw_only=True):
 
 @operation("POST /api/keys/trusted", asks=Role.ADMIN)
 class TrustKeys(Operation[TrustedKey], frozen=True, kw_only=True):
-    """Pin the keys of another queue manager, from a file in either format of `key export`.
+    """Pin the keys of another queue manager, from a file in one of the formats of `waypost key export`.
 
     With exchange keys, this queue manager encrypts messages to the other queue manager. With signing keys, this queue
     manager verifies messages that the other queue manager itself has signed. `kind` must be the kind of the exported

@@ -224,7 +224,7 @@ class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=Tr
 
 @operation("PATCH /api/queues/{name}", asks=QueueRight.SET_PROPERTIES)
 class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
-    """Change properties of a queue. Other properties stay unchanged."""
+    """Change properties of a queue. Properties that are not in the request stay unchanged."""
 
     name: QueueName
 
@@ -275,11 +275,11 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when the recoverable messages are on disk.
 
-    In a transaction, the commit writes the messages to disk. The messages in `messages` are sent one by one, in order.
-    The bodies in `bodies` share the properties in `like`, and either all bodies are sent or no body is sent. The
-    fastest request is a MessagePack request with `bodies`, with a `body_type` in `like`, and with the `answer` "ids".
-    waypost.connect sends requests of this form. A request to several queues (format names separated by commas) can have
-    only one body.
+    If the messages are sent in a transaction, the commit writes the messages to disk. The messages in `messages` are
+    sent one by one, in order. The bodies in `bodies` share the properties in `like`, and either all bodies are sent or
+    no body is sent. The fastest request is a MessagePack request with `bodies`, with a `body_type` in `like`, and with
+    the `answer` "ids". waypost.connect sends requests of this form. A request to several queues (format names separated
+    by commas) can have only one body.
     """
 
     name: QueueName
@@ -491,9 +491,9 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
     The request resets the sequences that match all given fields. If `queue` is the name of an outgoing queue, the
     request resets the outgoing sequence of the queue. For an outgoing sequence, the answer is sent when all waiting
-    messages have new numbers. Before that, another reset of the sequence is refused. With `trial`, the request is a dry
-    run, which changes nothing. A request covers at most ten thousand sequences. To continue, set `after` to the `next`
-    of the answer, and repeat the request.
+    messages have new numbers. Until the answer is sent, another reset of the sequence is refused. With `trial`, the
+    request is a dry run, which changes nothing. A request covers at most ten thousand sequences. To continue, set
+    `after` to the `next` of the answer, and repeat the request.
     """
 
     queue: str | None = None
@@ -530,7 +530,7 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 
 @operation("GET /api/explain", asks=Role.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain why a message or the messages in a queue are not delivered or received.
+    """Explain why a message, or the messages in a queue, are not delivered or received.
 
     `message` and `queue` are mutually exclusive.
     """
@@ -554,7 +554,8 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
     """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
-    `with_bytes` adds the damaged bytes. `after` is the value of `next` in the previous answer.
+    With `with_bytes`, the answer also contains the damaged bytes. `after` is the value of `next` in the previous
+    answer.
     """
 
     after: After = ""

@@ -12,7 +12,7 @@ Kind: TypeAlias = Literal["", "local", "outgoing", "system", "all"]
 
 
 class ConnectionInfo(Record, frozen=True, kw_only=True):
-    """A connection event of an outgoing queue (MS-MQMQ 2.3.12.25).
+    """A connection event of an outgoing queue (see MS-MQMQ 2.3.12.25).
 
     `status` is a word such as ready or connect_socket_failure. `error` is an HRESULT, written as 0x and eight
     hexadecimal digits, or zero.

@@ -30,7 +30,7 @@ class TurnInfo(Record, frozen=True):
 class StatusInfo(Record, frozen=True, kw_only=True):
     """The state of the queue manager. `trouble` is the reason why the store cannot write, or "". `shortage` is the
     reason why new messages are refused, or "". `room_bytes` is the free disk space for new messages. `bytes` is the
-    size of all messages together. `quota_bytes` is the quota for this size, or null for no limit.
+    total size of all messages. `quota_bytes` is the quota for the total size, or null for no limit.
 
     `rpc_connections` is the number of remote reader connections, and `rpc_open_calls` is the number of unanswered calls
     on these connections. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter

@@ -74,7 +74,7 @@ class NewToken(Record, frozen=True, kw_only=True):
 
 
 class AuditEntry(Record, frozen=True, kw_only=True, rename={"origin": "from"}):
-    """An entry of the audit trail. `result` is "ok", or the error.
+    """An entry of the audit trail. `result` is "ok", or the text of the error.
 
     `who` is the user. `origin`, which is named `from` in JSON, contains the kind and the address of the connection,
     such as "http 10.0.0.7". Each entry has a `number` that is one more than the number of the previous entry.
@@ -129,10 +129,10 @@ class ShowUser(Operation[UserInfo], frozen=True, kw_only=True):
 
 @operation("PATCH /api/users/{name}", asks=Role.ADMIN)
 class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
-    """Change a user. Other properties stay unchanged. A new role takes effect at once, even for existing tokens.
+    """Change a user. Properties that are not in the request stay unchanged.
 
-    To set `ntlm`, also send the `password`. NTLM requires a special hash of the password, which the queue manager
-    stores only if `ntlm` is set.
+    A new role takes effect immediately, even for existing tokens. To set `ntlm`, also send the `password`. NTLM
+    requires a special hash of the password, which the queue manager stores only if `ntlm` is set.
     """
 
     name: UserName

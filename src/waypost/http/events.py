@@ -42,7 +42,7 @@ async def _events(service: Service, asked: Events, request: Request) -> "_Stream
     the first message in the queue.
     """
     if service.streams >= service.settings.max_streams:
-        raise LimitReached(f"the limit of {service.streams} clients that follow queues is reached")
+        raise LimitReached(f"too many clients follow queues; the limit is {service.streams}")
     with service.remote.explaining(asked.name):
         follower = service.shell.look(
             Follower,
