@@ -179,8 +179,10 @@ class CreateToken(Operation[NewToken], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}/token", asks=Role.ADMIN, status=204)
 class RemoveToken(Operation[None], frozen=True, kw_only=True):
-    """Remove one token of a user. If `id` is empty, remove all tokens of the user. Removed tokens become invalid
-    immediately."""
+    """Remove one token of a user, or all tokens of the user if `id` is empty.
+
+    Removed tokens become invalid immediately.
+    """
 
     name: UserName
     id: Annotated[str, Meta(description="Id of the token, as listed in the `tokens` of the user.")] = ""
