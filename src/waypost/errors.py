@@ -18,7 +18,7 @@ class WaypostError(Exception):
 
 
 class ProtocolError(WaypostError):
-    """Data from outside violates a specification."""
+    """Data from outside Waypost, such as a packet or a name, violates a specification."""
 
 
 class DecodeError(ProtocolError):
@@ -59,7 +59,7 @@ class IllegalSddl(DecodeError):
 
 
 class AuthenticationFailed(ProtocolError):
-    """The signature of a message is wrong or not verifiable, or a caller failed to authenticate."""
+    """The signature of a message is invalid or could not be verified, or a caller failed to authenticate."""
 
     hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
 
@@ -77,9 +77,9 @@ class UnsupportedFormatName(WaypostError):
 
 
 class EncodeError(WaypostError):
-    """A record contains a value that does not fit into its packet.
+    """A value does not fit into a field of a packet.
 
-    `field` is the name of the field in the specification.
+    `field` is the name of this field in the specification.
     """
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
@@ -117,14 +117,15 @@ class CannotConnect(ServiceNotAvailable):
 
 
 class ConnectionLost(ServiceNotAvailable):
-    """The connection to the daemon was lost before its answer arrived. The outcome is unknown."""
+    """The connection to the daemon was lost before the answer arrived. The outcome of the request is unknown."""
 
 
 class HostError(WaypostError):
-    """Another host did not acknowledge messages that were sent without a queue manager, or refused a read.
+    """Another host refused a read request, or did not acknowledge messages that were sent without a queue manager.
 
-    `acknowledged` and `unknown` contain indexes in the list of sent messages. The host has acknowledged the messages in
-    `acknowledged`. The messages in `unknown` may or may not have arrived. All other messages did not arrive.
+    `acknowledged` and `unknown` contain the indexes of messages in the list of sent messages. The host has acknowledged
+    the messages in `acknowledged`. It is unknown whether the messages in `unknown` have arrived. All other messages
+    have not arrived.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -163,7 +164,7 @@ class UserNotFound(WaypostError):
 
 
 class UserExists(WaypostError):
-    """A user or a group with this name or SID exists already."""
+    """A user or a group with this name or SID already exists."""
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
@@ -181,7 +182,7 @@ class PinNotFound(WaypostError):
 
 
 class AccessDenied(WaypostError):
-    """The caller lacks the permission, or the queue was not opened for this operation."""
+    """The caller does not have the necessary permission, or the queue was not opened for this operation."""
 
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
 
@@ -207,7 +208,7 @@ class QueueExists(QueueError):
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited for a message. Its open handles can only be closed."""
+    """The queue was deleted while a read waited for a message. Open handles of a deleted queue can only be closed."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
@@ -219,7 +220,8 @@ class QueueNotAvailable(QueueError):
 
 
 class SharingViolation(QueueError):
-    """Another reader has the queue open exclusively, or this exclusive open conflicts with other open handles."""
+    """Another reader has opened the queue exclusively, or an exclusive open failed because the queue is
+    already open."""
 
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
@@ -251,7 +253,7 @@ class MessageNotFound(MessageError):
 
 
 class MessageAlreadyReceived(MessageError):
-    """Another reader has removed the message at the cursor from the queue."""
+    """The message at the cursor is no longer in the queue, because another reader has removed the message."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
 
@@ -263,13 +265,13 @@ class MessageLocked(MessageError):
 
 
 class LabelTooLong(MessageError):
-    """The label has too many UTF-16 units for a message."""
+    """The label of a message is too long. The length is counted in UTF-16 units."""
 
     hresult = HResult.MQ_ERROR_LABEL_TOO_LONG
 
 
 class IllegalCursorAction(WaypostError):
-    """The cursor must peek at a current message before it can move to the next message."""
+    """A cursor can move to the next message only after a peek at the current message."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
 
@@ -303,7 +305,7 @@ class IllegalPropertyId(PropertyError):
 
 
 class IllegalPropertyType(PropertyError):
-    """The variant type does not match the property."""
+    """The variant type of a value does not match the property."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
 
@@ -361,7 +363,8 @@ class TransactionEnlistFailed(TransactionError):
 
 
 class CoordinatorNotConnected(TransactionError):
-    """The coordinator does not report the outcome of a transaction in doubt, so the queue manager cannot start."""
+    """The queue manager cannot start, because the coordinator does not report the outcome of an in-doubt
+    transaction."""
 
     hresult = HResult.MQ_ERROR_DTC_CONNECT
 
@@ -397,7 +400,7 @@ class StoreReadOnly(StoreError):
 
 
 class StoreInUse(StoreError):
-    """Another process, or another store object of this process, has the folder open."""
+    """The folder of the store is already open in another process, or in another store object of this process."""
 
 
 class StoreDamaged(StoreError):
@@ -407,8 +410,8 @@ class StoreDamaged(StoreError):
 class RecordDamaged(StoreDamaged):
     """A record of the store is damaged or missing.
 
-    `table` is the number of a waypost.store.port.Table. `value` contains the damaged bytes, including their checksum.
-    `value` is None if the record is missing or unreadable.
+    `table` is the number of the table, as in waypost.store.port.Table. `value` contains the damaged bytes, including
+    their checksum. `value` is None if the record is missing or unreadable.
     """
 
     def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
@@ -455,7 +458,7 @@ class PublicKeyUnknown(WaypostError):
 
 
 class DirectoryError(WaypostError):
-    """An operation of the directory failed (GenericError of MS-MQDMPR 3.1.1.17). Derived classes are for specific
+    """An operation of the directory failed (see GenericError, MS-MQDMPR 3.1.1.17). Derived classes represent specific
     causes."""
 
     hresult = HResult.MQ_ERROR_DS_ERROR

@@ -115,7 +115,7 @@ def test_what_only_the_other_computer_knows_is_a_sentence(place: Place) -> None:
     name, _ = place.queue()
     shown = place.run("queue", "show", name)
     assert shown.exit_code == 1
-    assert "is a queue of another computer: only reading its messages is supported" in shown.stderr
+    assert "is a queue of another computer: the daemon can only read its messages" in shown.stderr
     explained = place.run("explain", name)
     assert explained.exit_code == 1
     assert "this computer has no outgoing queue" in explained.stdout

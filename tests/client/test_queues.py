@@ -120,7 +120,7 @@ def test_a_property_that_does_not_exist_is_refused_and_the_manager_goes_on(manag
     "name", ["orders;journal", "system$;deadletter", "PUBLIC=12345678-9abc-def0-1234-56789abcdef0"]
 )
 def test_some_names_are_not_for_creating(manager: waypost.Manager, name: str) -> None:
-    with pytest.raises(InvalidParameter, match="is not a name for a new queue"):
+    with pytest.raises(InvalidParameter, match="is not a valid name for a new queue"):
         manager.create_queue(name)
 
 

@@ -62,7 +62,7 @@ EXCEPTIONS = {
     "`seek='": "`next`, `previous` and `current` go with a lookup_id",
     "`after` and `up_to` must be set together": "two go together",
     "a reset requires at least one of the options queue, source, address and age": "one of several",
-    " is not a name for a new queue": "names",
+    " is not a valid name for a new queue": "names",
     "messages are sent to": "names",
     "cannot send to DIRECT=": "names: a queue that refuses messages",
     "DIRECT=": "names: a queue that refuses sends, moves or a pause",

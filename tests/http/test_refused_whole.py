@@ -84,7 +84,7 @@ async def test_a_receipt_that_is_no_id_leaves_the_others_open(api: Api) -> None:
     wrong = await api.post("/api/queues/ledger/receive", {"timeout_s": 0, "acknowledge": [receipt, "zz"]})
     assert wrong.status_code == 400
     many = await api.post("/api/queues/ledger/receive", {"timeout_s": 0, "acknowledge": [receipt] * 4})
-    assert (many.status_code, many.json()["message"]) == (400, "a request may acknowledge at most 3 receipts")
+    assert (many.status_code, many.json()["message"]) == (400, "a request can acknowledge at most 3 receipts")
     assert (await ledger.info()).message_count == 1
     await api.post(f"/api/transactions/{receipt}/abort")
     assert (await ledger.receive(0)).text == "42 bolts"

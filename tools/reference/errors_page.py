@@ -14,11 +14,12 @@ _HEAD: Final = f"""\
 
 {MADE}
 Every error of the Python API is a class of `waypost.errors`, derived from `WaypostError`. `str(error)` is a sentence,
-and `error.hresult` is the result code of MSMQ. The table is a tree: an indented class is derived from the class above
-it.
+and `error.hresult` is the result code of MSMQ. The table shows the class tree: an indented class is derived from the
+nearest class above it that is less indented.
 
-In an answer over HTTP, the key `error` contains the name of the class. The last column is the HTTP status. The command
-line prints the sentence with a hint, and ends with one of these [exit codes](../cli.md#exit-codes).
+In an error response of the HTTP API, the key `error` contains the name of the class. The last column of the table is
+the HTTP status of the response. If a command fails, it prints the sentence with a hint, and ends with one of the
+[exit codes](../cli.md#exit-codes).
 """
 
 

@@ -1,5 +1,6 @@
 """docs/reference/http.md: every request with its parameters and answers, out of the OpenAPI document."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,7 +17,7 @@ This page lists every request of the HTTP API. [The HTTP guide](../http.md) expl
 [the bulk guide](../bulk.md) explains the requests under `/api/bulk`. `GET /schema` of a running daemon returns the same
 information as an OpenAPI document.
 
-The answer to a refused request has one of these statuses and an [ErrorObject](#errorobject):
+If a request is refused, the answer has one of these statuses and contains an [ErrorObject](#errorobject):
 """
 _GROUPS: Final = {
     "Queues and messages": "/api/queues",
@@ -31,6 +32,7 @@ _GROUPS: Final = {
     "Bulk": "/api/bulk",
 }
 _JSON: Final = "application/json"
+_PLURAL: Final = re.compile(r"\b(integer|number)\b")
 
 
 def page() -> str:
@@ -49,7 +51,7 @@ def _lines() -> Iterator[str]:
                 for method, operation in methods.items():
                     yield from _operation(method.upper(), path, operation)
     yield "## Objects\n"
-    yield "In a request, a key without a default is required.\n"
+    yield "In a request, every key without a default is required.\n"
     for name in sorted(schemas):
         yield from _object(name, schemas[name])
 
@@ -60,12 +62,14 @@ def _operation(method: str, path: str, operation: Any) -> Iterator[str]:
     if operation["parameters"]:
         yield from table(("parameter", "in", "type", "meaning"), map(_parameter, operation["parameters"]))
     if "requestBody" in operation:
-        yield f"Body: {_type(operation['requestBody']['content'][_JSON]['schema'])}.\n"
+        yield f"The body of the request is {_type(operation['requestBody']['content'][_JSON]['schema'])}.\n"
     status = next(each for each in operation["responses"] if each.startswith("2"))
     answer = operation["responses"][status].get("content", {})
-    shown = _type(answer[_JSON]["schema"]) if _JSON in answer else ", ".join(f"`{each}`" for each in answer)
-    refusals = ", ".join(each for each in operation["responses"] if each != status)
-    yield f"Answer: {status}{f', {shown}' if shown else ''}. Errors: {refusals}.\n"
+    media_types = ", ".join(f"`{each}`" for each in answer)
+    shown = _type(answer[_JSON]["schema"]) if _JSON in answer else media_types and f"content of the type {media_types}"
+    refusals = [each for each in operation["responses"] if each != status]
+    yield f"The answer has the status {status} and {f'contains {shown}' if shown else 'no body'}.\n"
+    yield f"If the request fails, the answer has the status {_alternatives(refusals)}.\n"
 
 
 def _parameter(found: Any) -> tuple[str, ...]:
@@ -91,9 +95,14 @@ def _with_default(schema: Any) -> str:
     if "default" not in schema:
         return _type(schema)
     default = schema["default"]
-    words = {None: "none", "": "empty", False: "false", True: "true"}
-    shown = words[default] if isinstance(default, str | bool | None) and default in words else f"`{default}`"
-    return f"{_type(schema)}; default: {shown}"
+    words = {None: "null", "": "empty text", False: "false", True: "true"}
+    if isinstance(default, str | bool | None) and default in words:
+        shown = words[default]
+    elif default in ([], ()):
+        shown = "an empty list"
+    else:
+        shown = f"`{default if isinstance(default, str) else json.dumps(default)}`"
+    return f"{_type(schema)}; the default is {shown}"
 
 
 def _type(schema: Any) -> str:
@@ -101,16 +110,18 @@ def _type(schema: Any) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(each) for each in schema["anyOf"]))
+        return _alternatives(list(dict.fromkeys(word for each in schema["anyOf"] for word in _words(each))))
     if "enum" in schema:
-        return ", ".join("empty" if each == "" else f"`{each}`" for each in schema["enum"])
+        return _alternatives(_words(schema))
     match schema.get("type"):
         case "array":
             inside = schema.get("items", {})
-            return f"list of {_type(inside)}" if inside else "list"
+            return "list of " + _PLURAL.sub(r"\1s", _type(inside)) if inside else "list"
         case "object":
             return "object"
         case "string":
+            if schema.get("maxLength") == 0:
+                return "empty text"
             return "base64 text" if schema.get("contentEncoding") == "base64" else f"text{_length(schema)}"
         case "integer" | "number" as kind:
             return f"{kind}{_bounds(schema)}"
@@ -122,11 +133,29 @@ def _type(schema: Any) -> str:
             return "any value"
 
 
+def _words(schema: Any) -> list[str]:
+    """The values of an enumeration, or the type."""
+    if "enum" not in schema:
+        return [_type(schema)]
+    return [*(f"`{each}`" for each in schema["enum"] if each != ""), *["empty text"] * ("" in schema["enum"])]
+
+
+def _alternatives(words: list[str]) -> str:
+    """Words joined with commas and "or". Longer words than one need a comma before "or"."""
+    if len(words) == 1:
+        return words[0]
+    comma = "," if any(" " in each for each in words) else ""
+    return f"{', '.join(words[:-1])}{comma} or {words[-1]}"
+
+
 def _bounds(schema: Any) -> str:
     low, high, above = (schema.get(each) for each in ("minimum", "maximum", "exclusiveMinimum"))
-    start = f" above {above:g}" if above is not None else "" if low is None else f" from {low}"
-    return f"{start}{'' if high is None else f' to {high}'}"
+    if above is not None:
+        return f" above {above:g}{'' if high is None else f' and up to {high}'}"
+    if low is None:
+        return "" if high is None else f" up to {high}"
+    return f" of {low} or more" if high is None else f" from {low} to {high}"
 
 
 def _length(schema: Any) -> str:
-    return f" of up to {schema['maxLength']} characters" if "maxLength" in schema else ""
+    return f" of up to {schema['maxLength']} characters" if schema.get("maxLength") else ""

@@ -64,8 +64,8 @@ def check_size(body: bytes) -> None:
     """Raises InvalidParameter for a body that is too large for a message."""
     if len(body) > MAX_PACKET_SIZE:
         raise InvalidParameter(
-            f"the body has {len(body)} bytes, but a message can have at most {MAX_PACKET_SIZE} (4 MiB); send "
-            "the body in parts, or store it elsewhere and send its location"
+            f"the body has {len(body)} bytes, but a message can have at most {MAX_PACKET_SIZE} bytes (4 MiB); send "
+            "the body in parts, or store the body elsewhere and send its location"
         )
 
 

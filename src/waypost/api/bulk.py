@@ -93,12 +93,12 @@ class BulkQueues(Record, frozen=True):
 
 @operation("GET /api/bulk/queues", asks=Role.READ)
 class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
-    """List the queues that applications have created. `kind` selects queues of another kind, or all queues.
+    """List the queues that applications have created. `kind` selects queues of other kinds instead.
 
-    In `pattern`, * matches any characters and ? matches one character. The pattern is compared with names such as
-    orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. The
-    daemon builds a long list in parts. A queue that is created or deleted during this time may be missing from the
-    list.
+    In `pattern`, * matches any number of characters, and ? matches one character. The pattern is compared with names
+    such as orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues.
+    The daemon builds a long list in several steps. A queue that is created or deleted during these steps might be
+    missing from the list.
     """
 
     kind: BulkKind = ""
@@ -114,11 +114,12 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
 
 
 class Rest(Record, frozen=True, kw_only=True):
-    """The messages after a plan, up to `up_to` or, without `up_to`, up to the end of a plan without limits.
+    """The messages that follow a plan, up to `up_to`. The default of `up_to` is the end of a plan without limits.
 
     `count` is the number of these messages, and `bytes` is their total size. `last` is the arrival number of the last
-    message, and `oldest` is the arrival time of the first message in seconds since 1970 (both 0 without messages).
-    `held_by` and `behind` have the same values as in a plan without limits and without `up_to`.
+    message, and `oldest` is the arrival time of the first message in seconds since 1970. If no message follows the
+    plan, `last` and `oldest` are 0. `held_by` and `behind` have the same values as in a plan without limits and without
+    `up_to`.
     """
 
     count: int = 0
@@ -130,15 +131,16 @@ class Rest(Record, frozen=True, kw_only=True):
 
 
 class PlannedRange(Record, frozen=True, kw_only=True):
-    """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
+    """The ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
-    follow that message, `held_by` says why that message is not available, and `behind` is the number of these visible
-    messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message follows). `rest`
-    describes the messages after the plan. If `is_gone` is true, the queue does not exist, or was deleted and created
-    again. `as_of` is the second of a plan with `marks_moves`, and `fresh` contains the arrival numbers of the planned
-    messages that were moved to the queue in that second.
+    follow a message that is locked or not committed, `held_by` is the reason why this message is not available, and
+    `behind` is the number of the visible messages after it. `oldest` is the arrival time of the first message in
+    seconds since 1970 (0 if no message follows `after`). `rest` describes the messages that follow the plan. If
+    `is_gone` is true, the queue does not exist, or was deleted and created again. If the request contains
+    `marks_moves`, `as_of` is the second in which the plan was made. In this case, `fresh` contains the arrival numbers
+    of the planned messages that were moved to the queue in that second.
     """
 
     # The format name and the kind of the queue, as in BulkQueue; "" if it is gone.
@@ -180,9 +182,10 @@ class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
 class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
     """Divide the messages after a given arrival number (`after`) into ranges of about the same size in bytes.
 
-    The plan covers the first messages after `after`: at most `max_messages`, and at most `max_bytes`. `up_to` is the
-    end of the plan (default: the stable number, or the committed number if locked messages are skipped). The plan
-    consists of `parts` ranges, or of more ranges if `part_messages` or `part_bytes` requires them.
+    The plan begins with the first message after `after`, and covers at most `max_messages` messages and at most
+    `max_bytes` bytes. `up_to` is the end of the plan (default: the stable number, or the committed number if locked
+    messages are skipped). The plan consists of `parts` ranges, or of more ranges if the limits `part_messages` or
+    `part_bytes` require more ranges.
     """
 
     name: QueueName
@@ -193,10 +196,11 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
 
 
 class RangeOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The messages of a queue after an arrival number, as in PlanRange, or since a time.
+    """The messages of a queue that follow an arrival number (as in PlanRange), or that arrived since a time.
 
     `since` and `before` are times in seconds since 1970, as in FindSeq. `since` replaces `after`, and selects messages
-    that arrived at this time or later. `before` replaces `up_to`, and selects messages that arrived before this time.
+    that arrived at the time `since` or later. `before` replaces `up_to`, and selects messages that arrived before the
+    time `before`.
     """
 
     name: str
@@ -215,10 +219,11 @@ class PlannedRanges(Record, frozen=True):
 
 @operation("POST /api/bulk/plan", asks=QueueRight.PEEK, is_repeatable=True)
 class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
-    """Plan ranges of several queues together, as PlanRange does for one queue.
+    """Divide the messages of several queues into ranges. PlanRange does the same for one queue.
 
     `max_messages` is divided among the queues in proportion to their message counts. `max_bytes` and `parts` are
-    divided in proportion to their sizes in bytes. If one queue does not exist, the other queues are still planned.
+    divided in proportion to the sizes of the queues in bytes. If a queue does not exist, the answer still contains
+    plans for the other queues.
     """
 
     ranges: list[RangeOfQueue]
@@ -250,9 +255,9 @@ class SeqAt(Record, frozen=True):
 
 @operation("GET /api/bulk/queues/{name}/seq", asks=QueueRight.PEEK)
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
-    """Find the last arrival number before a time, in seconds since 1970.
+    """Find the last arrival number before a time. `time` is in seconds since 1970.
 
-    Messages with higher numbers arrived at this time or later.
+    Messages with a higher arrival number arrived at this time or later.
     """
 
     name: QueueName
@@ -261,10 +266,11 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages that remain because of a lock, `max_messages` or `as_of`.
+    """The result of a removal. `count` is the number of removed messages.
 
-    With `as_of`, `first_moved` is the arrival number of the first message that was moved to the queue after the plan,
-    or 0. The next request continues after `end`.
+    `left` is the number of messages that remain because of a lock, `max_messages` or `as_of`. If the request contains
+    `as_of`, `first_moved` is the arrival number of the first message that was moved to the queue after the plan was
+    made (0 if no message was moved). To continue, set `after` to `end` in the next request.
     """
 
     count: int
@@ -275,10 +281,10 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=QueueRight.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Receive and discard the messages of a range, at most `max_messages`. The request is safe to repeat.
+    """Receive and discard at most `max_messages` messages of a range. You can safely repeat the request.
 
-    With the `as_of` and `fresh` of a plan (see `marks_moves`), messages that were moved to the queue after the plan
-    stay in the queue.
+    If the request contains the `as_of` and the `fresh` of a plan with `marks_moves`, messages that were moved to the
+    queue after the plan was made stay in the queue.
     """
 
     name: QueueName
@@ -298,7 +304,8 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Messages for one queue: bodies that share the properties of `like`, or single messages.
 
     `varied` contains the properties that are different for each body. `varied` maps the name of a property to a list
-    with one value for each body: a text, a number or an id. The value null means the default of the property.
+    with one value for each body. Each value is a text, a number or an id. The value null means the default of the
+    property.
     """
 
     queue: str
@@ -318,7 +325,7 @@ class RejectedRow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
 
 class BatchRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A batch of a query that reads a claim: the query, its batch and its run, as in ReadClaim."""
+    """A batch of a query that reads a claim. The keys have the same meaning as in ReadClaim."""
 
     query: BulkName
     batch: Seq
@@ -328,15 +335,16 @@ class BatchRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A batch of a query, written by one run of the query.
 
-    `destination` is the queue of all messages, or "" if each message specifies its queue (for Spark, in a column). A
-    batch without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
-    request is a repetition only if it contains the same stages. If a run writes the batch in several writes, `write` is
-    the name of one of these writes. Every run must commit these writes one after the other, in the same order. With
-    `is_version`, the batch is treated as committed if a batch with the same or a higher number is committed. With
-    `is_anonymous`, the commit is remembered for only a day. The `query` of the batch may differ from the query that
-    reads the messages. For example, `query` may be the name of an application. If the two queries differ, `within` is
-    the batch that reads the messages. Such a request is refused if the run of the reading batch has lost a claim. The
-    commit is also recorded as a commit of the reading batch.
+    `destination` is the queue of all messages in the batch, or "" if each message specifies its queue. (With Spark, a
+    column specifies the queue of each message.) A batch without `destination` is committed in one step for all
+    destinations. `run` is the GUID of the run. A commit request without `run` is a repetition of an earlier request
+    only if both requests contain the same stages. If a run writes the batch in several writes, `write` is the name of
+    one of these writes. Every run must commit the writes of a batch one by one, in the same order. With `is_version`,
+    the batch is treated as committed if a batch with the same or a higher number is committed. With `is_anonymous`, the
+    commit is remembered for only a day. The `query` of the batch can differ from the query that reads the messages. For
+    example, `query` can be the name of an application. If the two queries differ, `within` is the batch that reads the
+    messages. A request with `within` is refused if the run of the reading batch has lost a claim. The commit is also
+    recorded as a commit of the reading batch.
     """
 
     query: BulkName
@@ -350,7 +358,8 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Staged(Record, frozen=True):
-    """The result of staging. If `is_committed` is true, another run has committed the batch, so nothing was staged."""
+    """The result of staging. If `is_committed` is true, nothing was staged, because another run has committed the
+    batch."""
 
     stage: str
     count: int
@@ -376,7 +385,7 @@ class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/stages/drop", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class DropStages(Operation[None], frozen=True, kw_only=True):
-    """Delete these stages, and all stages of a run for a batch. Stages that do not exist are ignored."""
+    """Delete the listed `stages`, and all stages of the run in `batch`. Stages that do not exist are ignored."""
 
     stages: list[Guid] = []
     batch: BatchOfQuery | UnsetType = UNSET
@@ -385,8 +394,8 @@ class DropStages(Operation[None], frozen=True, kw_only=True):
 class Committed(Record, frozen=True):
     """The result of a commit. If `is_repeated` is true, the batch was already committed, and new stages are dropped.
 
-    `count` is the number of messages. `left` is the number of committed messages that are not in their queues yet.
-    These messages enter their queues in order, when the queues have space.
+    `count` is the number of committed messages. `left` is the number of committed messages that are not in their queues
+    yet. When the queues have space, these messages enter their queues in order.
     """
 
     count: int
@@ -395,7 +404,7 @@ class Committed(Record, frozen=True):
 
 
 class MessagesToRemove(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Messages of one queue of this computer, by their LookupIdentifiers."""
+    """Messages of one queue of this computer. `lookup_ids` contains the LookupIdentifiers of the messages."""
 
     queue: QueueName
     lookup_ids: list[LookupIdNumber]
@@ -404,12 +413,13 @@ class MessagesToRemove(Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 @operation("POST /api/bulk/commits", asks=Owned.BY_CALLER, is_repeatable=True)
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
-    """Commit the stages of a batch. A second commit changes nothing.
+    """Commit the stages of a batch. A repetition of the commit changes nothing.
 
-    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, like
-    received messages. If one of these messages is gone or locked, the commit is refused. One commit removes at most
-    5,000 messages. `is_whole` means that the batch has no other commit. The answer is sent when all messages are in
-    their queues, but at the latest after `wait_s` seconds; repeat the request while `left` is not 0.
+    Stages of the batch that are not in `stages` are dropped. In the same step, the messages in `removes` are removed
+    from their queues, like received messages. If a message in `removes` is gone or locked, the commit is refused. One
+    commit removes at most 5,000 messages. `is_whole` means that the batch has no other commit. The answer is sent when
+    all messages are in their queues, but at the latest after `wait_s` seconds. If `left` in the answer is not 0, repeat
+    the request.
     """
 
     stages: list[Guid]
@@ -422,7 +432,7 @@ class Batches(Record, frozen=True):
     """The last committed batches of a query, in ascending order.
 
     `whole` lists the batches that were committed without a `write` name, and therefore in a single commit for their
-    destination. For the other batches, more writes may follow.
+    destination. For each of the other batches, more writes can follow.
     """
 
     batches: list[int]

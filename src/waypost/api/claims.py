@@ -34,7 +34,7 @@ DEFAULT_MAX_ABORTS: Final = 5
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. If no message is available, `number` is the `after` of the request.
+    """A part of a claim, with its `number`. If no message is available, `number` is equal to `after` in the request.
 
     If the request contains `part_bytes`, `places` divides the part into pieces. Piece i contains the messages at the
     positions from places[i] up to, but not including, places[i + 1]. A piece contains at most `part_bytes` bytes, or a
@@ -52,7 +52,7 @@ class Claimed(Record, frozen=True, kw_only=True):
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
     """Report parts of a claim as processed, and request the next part. The messages of processed parts are removed.
 
-    The same request gets the same answer, until the next part is requested.
+    Until the next part is requested, a repetition of the request gets the same answer.
     """
 
     name: QueueName
@@ -75,8 +75,8 @@ class Taken(Record, frozen=True, kw_only=True):
     """The term that the reader received when it started.
 
     Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
-    messages of part `given` are claimed. Otherwise, the parts after `settled` were released. `places` divides part
-    `given` into pieces, as in Claimed.
+    messages of part `given` are claimed. If `is_held` is false, the parts after `settled` were released. `places`
+    divides part `given` into pieces, as in Claimed.
     """
 
     term: int
@@ -88,11 +88,12 @@ class Taken(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/take", asks=QueueRight.RECEIVE, is_repeatable=True)
 class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
-    """Take a claim at the start of a reader: end the current term and begin the next term.
+    """Take a claim when a reader starts. The request ends the current term and begins the next term.
 
-    A reader joins the current term if two conditions are true: the reader has the same `driver`, and the `started` of
-    the reader is before the `asked` of the request that began the term. Both values are times in seconds by the same
-    clock. `is_new` means that the reader has no checkpoint. Such a reader is refused if the claim belongs to a query.
+    If two conditions are true, the reader joins the current term, and no new term begins. First, `driver` must be the
+    same as in the request that began the current term. Second, the `started` of the reader must be before the `asked`
+    of that request. `started` and `asked` are times in seconds, measured by the same clock. `is_new` means that the
+    reader has no checkpoint. A reader without a checkpoint is refused if the claim belongs to a query.
     """
 
     name: QueueName
@@ -107,7 +108,7 @@ class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/keep", asks=QueueRight.RECEIVE, status=204, is_repeatable=True)
 class KeepClaim(Operation[None], frozen=True, kw_only=True):
-    """Renew the lease of a claim while its reader works on the part."""
+    """Renew the lease of a claim while a reader works on a part of the claim."""
 
     name: QueueName
     claim: BulkName
@@ -117,10 +118,11 @@ class KeepClaim(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/read", asks=QueueRight.RECEIVE, is_repeatable=True)
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
-    """Read some messages of a claimed part, selected by their positions in the order of arrival, as one binary frame.
+    """Read messages of a claimed part in one binary frame. `start` and `stop` are positions in the order of arrival.
 
-    Positions count from 0. The frame contains the messages in [start, stop), as far as the limits allow. In the frame,
-    `end` is the position after the last message.
+    The first message has the position 0. The frame contains the messages from `start` up to, but not including, `stop`.
+    If these messages have more than `max_bytes` bytes, the frame contains fewer messages. In the frame, `end` is the
+    position after the last message of the frame.
     """
 
     name: QueueName
@@ -138,7 +140,7 @@ class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
 
 
 class Returned(Record, frozen=True):
-    """Number of messages that are available to other readers again."""
+    """Number of messages that were returned to the queue, so that other readers can get them."""
 
     count: int
 
@@ -147,9 +149,9 @@ class Returned(Record, frozen=True):
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
     """Return the messages of a claim to the queue before the lease expires.
 
-    The claim itself still exists. Further requests of its reader are refused, until the reader takes the claim again
-    with a new term. `forget` also deletes the claim, for a reader that will not come back. A request with `forget` is
-    refused while a reader uses the claim.
+    By default, the claim still exists after the request. Further requests of the previous reader are refused until this
+    reader takes the claim again with a new term. With `forget`, the request also deletes the claim. Use `forget` if the
+    reader will not come back. A request with `forget` is refused while a reader uses the claim.
     """
 
     name: QueueName
@@ -160,9 +162,10 @@ class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
 class ClaimObject(Record, frozen=True, kw_only=True):
     """A part that a reader has claimed, or a claim without messages (`count` is 0).
 
-    `query` and `batch` identify the reader of the part, if known. `term` is the term of the reader (0 without a term).
-    If the part stays claimed after its lease has expired, `held_by` is the reason. Otherwise `held_by` is empty.
-    `unused_s` is the time in seconds since the last request for the claim, or since the start of the daemon.
+    If the reader of the part is known, `query` and `batch` identify the reader. `term` is the term of the reader (0 if
+    the reader has no term). If the part stays claimed after its lease has expired, `held_by` is the reason, otherwise
+    `held_by` is empty. `unused_s` is the time in seconds since the last request for the claim. If no request has
+    arrived since the start of the daemon, `unused_s` is the time since this start.
     """
 
     claim: BulkName
@@ -189,7 +192,7 @@ class Claims(Record, frozen=True):
 
 @operation("GET /api/bulk/queues/{name}/claims", asks=QueueRight.GET_PROPERTIES)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of the queue that readers have claimed. With `idle`, also list claims without messages."""
+    """List the claimed parts of a queue. With `idle`, also list claims without messages."""
 
     name: QueueName
     idle: Idle = False
@@ -197,7 +200,7 @@ class ListClaims(Operation[Claims], frozen=True, kw_only=True):
 
 @operation("GET /api/bulk/claims", asks=Role.READ)
 class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of all queues that readers have claimed. With `idle`, also list claims without messages."""
+    """List the claimed parts of all queues. With `idle`, also list claims without messages."""
 
     idle: Idle = False
 

@@ -11,7 +11,7 @@ class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     """A damaged message that was removed from its queue. `queue` is the name of the queue.
 
     `message_id` is "" if the bytes do not contain the id. `has_bytes` is true if the store contains the damaged bytes.
-    `data` contains these bytes if the request asked for them.
+    `data` contains the damaged bytes if the request contained `with_bytes`.
     """
 
     queue: str
@@ -37,6 +37,6 @@ class DamagedPage(Record, frozen=True):
 
 
 class Forgotten(Record, frozen=True):
-    """Number of deleted records of damaged messages, plus the number of deleted frames of committed stages."""
+    """Number of deleted records of damaged messages, plus the number of deleted damaged frames."""
 
     forgotten: int

@@ -8,7 +8,7 @@ from waypost.api.records import Record
 class Explanation(Record, frozen=True):
     """The explanation of a message or a queue. `str()` returns the sentences, one per line.
 
-    `facts` contains the same information as values for programs. docs/http.md describes the values.
+    `facts` contains the same information as values for programs. The page docs/http.md describes these values.
     """
 
     sentences: tuple[str, ...]

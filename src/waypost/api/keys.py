@@ -76,7 +76,8 @@ class ExportedKeys(Record, frozen=True):
 
 
 class TrustedKey(Record, frozen=True):
-    """The pinned keys of another queue manager, of one kind. `digests` are the digests of these keys, as in KeyInfo."""
+    """Pinned keys of another queue manager. All these keys have the same `kind`. `digests` are the digests of the keys,
+    as in KeyInfo."""
 
     who: str
     providers: tuple[str, ...]
@@ -93,10 +94,10 @@ class TrustedKeys(Record, frozen=True):
 
 
 class CertificateInfo(Record, frozen=True, kw_only=True):
-    """A registered certificate. `user` is the user with this `sid`.
+    """A registered certificate. `user` and `sid` identify the user to whom the certificate belongs.
 
-    `digest` is the SHA-1 of the DER form of the certificate.
-    `can_sign` is true if the private key of the certificate is in the key folder.
+    `digest` is the SHA-1 of the DER form of the certificate. `can_sign` is true if the private key of the certificate
+    is in the key folder.
     """
 
     digest: str
@@ -116,19 +117,19 @@ class Certificates(Record, frozen=True):
 
 
 class CertificateCreated(CertificateInfo, frozen=True, kw_only=True):
-    """A new certificate. `pem` is the certificate, without its key."""
+    """A new certificate. `pem` is the certificate without the private key."""
 
     pem: str
 
 
 @operation("GET /api/keys", asks=Role.READ)
 class ShowKeys(Operation[Keys], frozen=True, kw_only=True):
-    """Show the keys of the queue manager. If the queue manager has no keys yet, the request creates its keys."""
+    """Show the keys of the queue manager. If the queue manager has no keys yet, the request creates keys."""
 
 
 @operation("GET /api/keys/export", asks=Role.READ)
 class ExportKeys(Operation[ExportedKeys], frozen=True, kw_only=True):
-    """Export the current public keys, for `key trust` on other computers."""
+    """Export the current public keys to a file. On other computers, `waypost key trust` can read the file."""
 
     kind: KeyKind = "exchange"
     format: KeyFormat = "mqdspublickeys"
@@ -146,9 +147,9 @@ class ImportKey(Operation[Keys], frozen=True, kw_only=True):
 
 @operation("POST /api/keys/rotate", asks=Role.ADMIN)
 class RotateKeys(Operation[Keys], frozen=True, kw_only=True):
-    """Create new keys. Messages that are encrypted for the old key are accepted for `grace` days.
+    """Create new keys. After that, messages that are encrypted for the previous key are accepted for `grace` days.
 
-    If `grace` is 0, all earlier exchange keys become invalid at once, including the keys of earlier rotations.
+    If `grace` is 0, all previous exchange keys become invalid immediately, including the keys of earlier rotations.
     """
 
     kind: KeyKind | UnsetType = UNSET
@@ -162,11 +163,11 @@ class ListTrustedKeys(Operation[TrustedKeys], frozen=True, kw_only=True):
 
 @operation("POST /api/keys/trusted", asks=Role.ADMIN)
 class TrustKeys(Operation[TrustedKey], frozen=True, kw_only=True):
-    """Pin the keys of another queue manager, from a file in either format of `key export`.
+    """Pin the keys of another queue manager, from a file in one of the formats of `waypost key export`.
 
-    Exchange keys are for encrypting messages to the other queue manager. Signing keys are for verifying messages that
-    the other queue manager itself signs. `kind` must be the kind of the exported key, because the file does not contain
-    the kind.
+    With exchange keys, this queue manager encrypts messages to the other queue manager. With signing keys, this queue
+    manager verifies messages that the other queue manager itself has signed. `kind` must be the kind of the exported
+    keys, because the file does not contain the kind.
     """
 
     who: Who
@@ -176,7 +177,7 @@ class TrustKeys(Operation[TrustedKey], frozen=True, kw_only=True):
 
 @operation("DELETE /api/keys/trusted/{who}", asks=Role.ADMIN, status=204)
 class UntrustKeys(Operation[None], frozen=True, kw_only=True):
-    """Remove the pinned keys of another queue manager, of one kind or of both kinds."""
+    """Remove the pinned keys of another queue manager. `kind` selects one kind of keys, or both kinds."""
 
     who: Who
     kind: Literal["both", "exchange", "signing"] = "both"
@@ -194,9 +195,9 @@ class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
 
 @operation("POST /api/certificates", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
-    """Register a certificate (PEM or DER) for the user who signs messages with this certificate.
+    """Register a certificate (PEM or DER) for the user who signs messages with the certificate.
 
-    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
+    Users can register their own certificates. For certificates of other users, the role `admin` is required.
     """
 
     certificate: Data
@@ -207,7 +208,7 @@ class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True)
 class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True):
     """Create an internal certificate for a user, store its key in the key folder, and register the certificate.
 
-    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
+    Users can create their own certificates. For certificates of other users, the role `admin` is required.
     """
 
     user: UserName = ""
@@ -216,9 +217,10 @@ class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True
 
 @operation("POST /api/certificates/import", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
-    """Import a certificate with its private key (PEM or PKCS#12) into the key folder, and register it for a user.
+    """Import a certificate with its private key (PEM or PKCS#12), and register the certificate for a user.
 
-    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
+    The private key is stored in the key folder. Users can import their own certificates. For certificates of other
+    users, the role `admin` is required.
     """
 
     data: Data
@@ -230,7 +232,7 @@ class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
 class RemoveCertificate(Operation[None], frozen=True, kw_only=True):
     """Remove a certificate and its key. After the removal, messages that are signed with this certificate are refused.
 
-    Users can do this for their own certificates. For certificates of other users, the role `admin` is required.
+    Users can remove their own certificates. For certificates of other users, the role `admin` is required.
     """
 
     digest: Digest

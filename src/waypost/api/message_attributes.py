@@ -213,7 +213,7 @@ def guid(row: PropertyRow, value: object) -> bytes:
 def _public_queue(row: PropertyRow, value: object) -> bytes:
     found = FormatName.parse(_plain_text(row, value))
     if not isinstance(found, PublicFormatName):
-        raise InvalidParameter(f"`{row.name}` must be a public queue, PUBLIC=guid, not {excerpt(value)}")
+        raise InvalidParameter(f"`{row.name}` must be a public queue in the form PUBLIC=guid, not {excerpt(value)}")
     return found.guid
 
 

@@ -61,7 +61,7 @@ def format_names(names: Names, computer: str) -> tuple[FormatName, ...]:
         parsed = format_name(name, computer)
         found.update(dict.fromkeys(parsed.elements if isinstance(parsed, MultipleElementFormatName) else (parsed,)))
     if not 0 < len(found) <= MAX_ANSWER_QUEUES:
-        raise InvalidParameter(f"the number of queues must be 1 to {MAX_ANSWER_QUEUES}, not {len(found)}")
+        raise InvalidParameter(f"the number of queues must be from 1 to {MAX_ANSWER_QUEUES}, not {len(found)}")
     return tuple(found)
 
 
@@ -69,7 +69,7 @@ def path_name(name: Name, computer: str) -> PathName:
     """The path of a queue to create under this name. Raises the errors of `format_name`."""
     found = format_name(name, computer)
     if not isinstance(found, DirectFormatName) or found.is_read_only or found.kind is QueueKind.SYSTEM:
-        raise InvalidParameter(f"{name} is not a name for a new queue; use a name such as 'orders'")
+        raise InvalidParameter(f"{name} is not a valid name for a new queue; use a name such as 'orders'")
     return PathName(found.host, found.kind, found.queue, found.subqueue)
 
 

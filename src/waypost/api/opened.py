@@ -6,14 +6,14 @@ from waypost.api.forms import Guid, Time
 
 
 class Handle(Struct):
-    """An open queue or cursor. Over HTTP, an open queue or cursor closes after `lease_s` seconds without use."""
+    """An open queue or cursor. The daemon closes an open queue or cursor that is not used for `lease_s` seconds."""
 
     id: Guid
     lease_s: float
 
 
 class TransactionObject(Struct):
-    """An open transaction, which aborts if it is not used before the time `expires` (in UTC)."""
+    """An open transaction. The transaction aborts if it is not used before the time `expires` (in UTC)."""
 
     id: Guid
     expires: Time

@@ -162,7 +162,7 @@ Guid = Annotated[str, Meta(description="GUID of a queue manager.", extra_json_sc
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
 After = Annotated[str, Meta(description="Value of `next` in the previous answer.", extra_json_schema=NEXT_FORM)]
 Outgoing = Annotated[
-    bool, Meta(description="Use the local outgoing queue with this format name, not the remote queue.")
+    bool, Meta(description="Use the local outgoing queue for this format name instead of the remote queue.")
 ]
 Identifier = Annotated[str, Meta(description="Id of the cursor, handle or transaction.", extra_json_schema=GUID_FORM)]
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
@@ -176,13 +176,14 @@ Answer: TypeAlias = Literal["full", "ids"]
 
 @operation("GET /api/queues", asks=Role.READ)
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
-    """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
+    """List the queues that applications have created. `kind` selects queues of other kinds instead.
 
-    The daemon builds a long list in parts. A queue that is created or deleted during this time may be missing.
+    In `pattern`, * matches any number of characters, and ? matches one character. The daemon builds a long list in
+    several steps. A queue that is created or deleted during these steps might be missing from the list.
     """
 
     kind: Kind = ""
-    pattern: Annotated[str, Meta(description="Pattern for queue names: * means any characters, ? one character.")] = ""
+    pattern: Annotated[str, Meta(description="Pattern for queue names (* and ? are wildcards).")] = ""
 
 
 @operation("GET /api/queues/{name}", asks=QueueRight.GET_PROPERTIES)
@@ -201,7 +202,7 @@ class DeleteQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/pause", asks=Role.OPERATE, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Pause an outgoing queue. The messages in the queue are not sent until the queue is resumed."""
+    """Pause an outgoing queue. The daemon sends no messages from the queue until the queue is resumed."""
 
     name: QueueName
 
@@ -223,27 +224,29 @@ class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=Tr
 
 @operation("PATCH /api/queues/{name}", asks=QueueRight.SET_PROPERTIES)
 class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
-    """Change properties of a queue. Other properties stay unchanged."""
+    """Change properties of a queue. Properties that are not in the request stay unchanged."""
 
     name: QueueName
 
 
 @operation("GET /api/queues/{name}/acl", asks=QueueRight.GET_PERMISSIONS)
 class ShowAcl(Operation[Acl], frozen=True, kw_only=True):
-    """Show the owner of a queue and the rights on it."""
+    """Show the owner of a queue and the rights on the queue."""
 
     name: QueueName
 
 
 @operation("PATCH /api/queues/{name}/acl", asks=QueueRight.SET_PERMISSIONS)
 class SetAcl(Operation[Acl], frozen=True, kw_only=True):
-    """Change the owner of a queue and the rights on it, in the order revoke, owner, deny, grant.
+    """Change the owner of a queue and the rights on the queue.
 
-    `grant` and `deny` add rights, each as WHO:RIGHT,RIGHT. `revoke` removes all entries of each WHO. WHO is a user, a
-    group, a SID, everyone, anonymous or administrators. The rights are receive, peek, send, receive-journal,
-    set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership and full. `sddl` replaces
-    all entries, and the owner if the text contains an owner. `sddl` is mutually exclusive with the other changes. A
-    change after which nobody could change the rights is refused, unless `force` is true.
+    The changes are made in the order `revoke`, `owner`, `deny`, `grant`. `grant` and `deny` contain texts of the form
+    WHO:RIGHT,RIGHT, and `revoke` contains texts of the form WHO. `grant` and `deny` add entries with these rights, and
+    `revoke` removes all entries of each WHO. WHO is a user, a group, a SID, everyone, anonymous or administrators. The
+    rights are receive, peek, send, receive-journal, set-properties, get-properties, delete, get-permissions,
+    set-permissions, take-ownership and full. `sddl` replaces all entries. If the text of `sddl` contains an owner,
+    `sddl` also replaces the owner. `sddl` is mutually exclusive with the other changes. If nobody could change the
+    rights after the request, the request is refused, unless `force` is true.
     """
 
     name: QueueName
@@ -272,10 +275,11 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when the recoverable messages are on disk.
 
-    In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
-    the properties of `like`, and either all bodies are sent or no body is sent. The fastest request is MessagePack with
-    `like` (including `body_type`), `bodies`, and the `answer` "ids". waypost.connect sends such requests. A request to
-    several queues (format names separated by commas) can have only one body.
+    If the messages are sent in a transaction, the commit writes the messages to disk. The messages in `messages` are
+    sent one by one, in order. The bodies in `bodies` share the properties in `like`, and either all bodies are sent or
+    no body is sent. The fastest request is a MessagePack request with `bodies`, with a `body_type` in `like`, and with
+    the `answer` "ids". waypost.connect sends requests of this form. A request to several queues (format names separated
+    by commas) can have only one body.
     """
 
     name: QueueName
@@ -350,11 +354,12 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/move-all?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
-    """Move the messages between a queue and one of its subqueues, a few thousand per request.
+    """Move all messages between a queue and one of its subqueues. One request moves at most a few thousand messages.
 
-    To continue, repeat the request until `next` in the answer is empty. Set `up_to` to the `up_to` of the answer, and
-    `after` to the `next` of the answer. Messages that arrive during the move stay in their queue. Messages that are
-    locked by a reader also stay. If the move is interrupted, each message is in exactly one of the two queues.
+    To continue, repeat the request until `next` in the answer is empty. In each repetition, set `up_to` to the `up_to`
+    of the answer, and `after` to the `next` of the answer. Messages that arrive during the move, and messages that a
+    reader has locked, stay in their queue. If the move is interrupted, each message is in exactly one of the two
+    queues.
     """
 
     name: QueueName
@@ -366,7 +371,7 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/resend?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
-    """Receive a message and resend it, in one atomic step, to another queue or to its original destination."""
+    """Receive a message and send it to another queue, or to its original destination again, in one atomic step."""
 
     name: QueueName
     lookup_id: LookupId
@@ -388,7 +393,7 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/handles/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close a handle. Waiting reads of the handle are cancelled."""
+    """Close a handle. Reads that use the handle and wait for a message are cancelled."""
 
     identifier: Identifier
 
@@ -439,7 +444,7 @@ class CursorReceive(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/transactions", asks=Owned.BY_CALLER, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction, which aborts if it is unused for `timeout_s` seconds.
+    """Begin a transaction. The transaction aborts if it is not used for `timeout_s` seconds.
 
     `id` is a GUID (default: a new GUID).
     """
@@ -450,7 +455,7 @@ class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
 
 @operation("POST /api/transactions/{identifier}/commit", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
-    """Commit a transaction. The answer is sent when everything is on disk. The request is safe to repeat."""
+    """Commit a transaction. The answer is sent when everything is on disk. You can safely repeat the request."""
 
     identifier: Identifier
 
@@ -470,7 +475,7 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     """List transactional sequences, at most a thousand per request.
 
     `direction` is `in` for incoming, `out` for outgoing and `refused` for refused sequences. `queue`, `source` (a GUID)
-    and `address` select sequences. `after` is the value of `next` in the previous answer.
+    and `address` filter the list of sequences. `after` is the value of `next` in the previous answer.
     """
 
     direction: Direction = "in"
@@ -482,12 +487,13 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Role.OPERATE, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Restart transactional sequences. Messages may arrive twice: `warning` describes these messages.
+    """Restart transactional sequences. In the answer, `warning` describes the messages that can arrive twice.
 
-    The request resets the sequences that match all given fields. The name of an outgoing queue selects the outgoing
-    sequence of the queue. The answer about an outgoing sequence is sent when all waiting messages have new numbers.
-    Until then, another reset is refused. With `trial`, the request is a dry run, which changes nothing. A request
-    covers at most ten thousand sequences. To continue, repeat the request with the `next` of the answer as `after`.
+    The request resets the sequences that match all given fields. If `queue` is the name of an outgoing queue, the
+    request resets the outgoing sequence of the queue. For an outgoing sequence, the answer is sent when all waiting
+    messages have new numbers. Until the answer is sent, another reset of the sequence is refused. With `trial`, the
+    request is a dry run, which changes nothing. A request covers at most ten thousand sequences. To continue, set
+    `after` to the `next` of the answer, and repeat the request.
     """
 
     queue: str | None = None
@@ -500,7 +506,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/admit", asks=Role.OPERATE)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Accept the stored and future acknowledgments that a queue manager sends from this address."""
+    """Accept acknowledgments that a queue manager sends from this address, including stored acknowledgments."""
 
     guid: Guid
     address: Address
@@ -508,7 +514,7 @@ class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/revoke", asks=Role.OPERATE, status=204)
 class RevokeAddress(Operation[None], frozen=True, kw_only=True):
-    """Revoke an admitted address. Acknowledgments that were already applied stay applied."""
+    """Revoke an admitted address. The request does not revert acknowledgments that were already applied."""
 
     guid: Guid
     address: Address
@@ -524,7 +530,7 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 
 @operation("GET /api/explain", asks=Role.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain why a message or the messages in a queue are not delivered or received.
+    """Explain why a message, or the messages in a queue, are not delivered or received.
 
     `message` and `queue` are mutually exclusive.
     """
@@ -548,7 +554,8 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
     """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
-    `with_bytes` adds the damaged bytes. `after` is the value of `next` in the previous answer.
+    With `with_bytes`, the answer also contains the damaged bytes. `after` is the value of `next` in the previous
+    answer.
     """
 
     after: After = ""
@@ -557,7 +564,7 @@ class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
 
 @operation("DELETE /api/store/damaged", asks=Role.ADMIN)
 class ForgetDamaged(Operation[Forgotten], frozen=True, kw_only=True):
-    """Delete the records of messages that were damaged on disk, and the damaged frames of committed stages."""
+    """Delete the records of messages that were damaged on disk. Also delete damaged frames of committed stages."""
 
 
 OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

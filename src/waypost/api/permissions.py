@@ -4,10 +4,10 @@ from waypost.api.records import Record
 
 
 class AclEntry(Record, frozen=True, kw_only=True):
-    """Rights of one user or group. `who` is the name, or the SID if the name is unknown.
+    """The rights of one user or group. `who` is the name of the user or group, or the SID if the name is unknown.
 
-    `allow` is false if the entry denies the rights. Entries that deny rights come first, and take precedence. `rights`
-    are words such as send, receive and full.
+    `allow` is false if the entry denies the rights. Entries that deny rights come first in the list, and take
+    precedence. `rights` are words such as send, receive and full.
     """
 
     who: str

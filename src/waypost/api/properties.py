@@ -66,7 +66,7 @@ _BASE64_PATTERN: Final = "^[A-Za-z0-9+/]*={0,2}$"
 
 
 class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Properties of a message to send (MS-MQDMPR 3.1.1.12). The names are the same as in `Queue.send`."""
+    """Properties of a message to send (see MS-MQDMPR 3.1.1.12). The parameters of `Queue.send` have the same names."""
 
     label: Annotated[
         str,
@@ -288,7 +288,10 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 class NewMessage(MessageProperties, frozen=True):
-    """A message to send, with one of `body`, `body_base64` and `body_text` (encoded like text in `Queue.send`)."""
+    """A message to send, with one of `body`, `body_base64` and `body_text`.
+
+    `body_text` is encoded in the same way as text in `Queue.send`.
+    """
 
     body: bytes | UnsetType = UNSET
     body_base64: bytes | UnsetType = UNSET
@@ -320,27 +323,27 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     body: Annotated[bytes | UnsetType, Meta(description="The body, in MessagePack.")] = UNSET
     body_text: Annotated[str | None, Meta(description="The body as text, or null if the body is not text.")]
     body_type: Annotated[int, Meta(description="The VARTYPE of the body, or 0 if the type is unknown.")]
-    message_class: Annotated[str, Meta(description="The class, as 0x and four hexadecimal digits.")]
-    class_name: Annotated[str, Meta(description="The name of the class, or empty for a custom class.")]
+    message_class: Annotated[str, Meta(description="The message class, as 0x and four hexadecimal digits.")]
+    class_name: Annotated[str, Meta(description="The name of the message class, or empty for a custom class.")]
     priority: Annotated[
         int, Meta(description="The priority, from 0 to 7. The priority of a transactional message is always 0.")
     ]
     delivery: Annotated[str, Meta(description="Either express or recoverable.")]
     transactional: Annotated[bool, Meta(description="Whether the message was sent in a transaction.")]
-    sent_time: Annotated[str, Meta(description="Time of sending by the clock of the sender, in ISO 8601, UTC.")]
-    arrived_time: Annotated[str, Meta(description="Time of arrival at this queue manager, in ISO 8601, UTC.")]
+    sent_time: Annotated[str, Meta(description="Time of sending by the clock of the sender, in ISO 8601 and UTC.")]
+    arrived_time: Annotated[str, Meta(description="Time of arrival at this queue manager, in ISO 8601 and UTC.")]
     source_machine: Annotated[str, Meta(description="The GUID of the sending queue manager.")]
-    sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims, or null.")]
+    sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims to have, or null.")]
     sender_verified: Annotated[bool, Meta(description="Whether `sender_sid` was verified.")] = False
     authenticated: Annotated[bool, Meta(description="Whether the signature of the message was verified.")] = False
     signature: Annotated[
-        str, Meta(description="Version of the verified signature: msmq10, msmq20 or msmq30; none if not verified.")
+        str, Meta(description="Version of the verified signature (msmq10, msmq20 or msmq30), or none.")
     ] = "none"
     certificate_subject: Annotated[
-        str | None, Meta(description="The subject of the certificate of a signed message, or null.")
+        str | None, Meta(description="The subject of the certificate if the message is signed, or null.")
     ] = None
     encrypted: Annotated[
-        str | None, Meta(description="The algorithm that encrypted the body during transfer, or null.")
+        str | None, Meta(description="The algorithm with which the body was encrypted during transfer, or null.")
     ] = None
     correlation_id: Annotated[str | None, Meta(description="The id of the message that this message answers.")]
     app_tag: Annotated[int, Meta(description="Number that the sending application has set.")]
@@ -355,16 +358,19 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     last_in_transaction: Annotated[
         bool, Meta(description="Whether the message is the last message of its transaction.")
     ]
-    abort_count: Annotated[int, Meta(description="Number of transactions that received the message and aborted.")]
-    move_count: Annotated[int, Meta(description="Number of moves between a queue and its subqueues.")]
-    size: Annotated[int, Meta(description="Size in bytes, as counted by quotas.")]
+    abort_count: Annotated[int, Meta(description="Number of aborted transactions that had received the message.")]
+    move_count: Annotated[int, Meta(description="Number of times the message was moved to or from a subqueue.")]
+    size: Annotated[int, Meta(description="Size of the message in bytes, as it counts towards quotas.")]
     class_meaning: Annotated[
-        str, Meta(description="The meaning of the class. For a dead-letter message, the reason why delivery failed.")
+        str,
+        Meta(description="The meaning of the message class. For a dead-letter message, the reason for the failure."),
     ]
     acknowledge: Annotated[
-        str, Meta(description="The requested acknowledgments, in the form of the property `acknowledge` of a send.")
+        str, Meta(description="The requested acknowledgments, in the same form as `acknowledge` in MessageProperties.")
     ]
-    journal: Annotated[bool, Meta(description="Whether the sending queue manager keeps a copy in system$;journal.")]
+    journal: Annotated[
+        bool, Meta(description="Whether the sending queue manager keeps a copy of the message in system$;journal.")
+    ]
     dead_letter: Annotated[
         bool, Meta(description="Whether the sending queue manager keeps a dead-letter message if the delivery fails.")
     ]
@@ -375,28 +381,37 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
             "null for no limit."
         ),
     ]
-    time_to_reach_queue_ends: Annotated[str | None, Meta(description="End of `time_to_reach_queue`, in ISO 8601, UTC.")]
+    time_to_reach_queue_ends: Annotated[
+        str | None, Meta(description="Time when `time_to_reach_queue` ends, in ISO 8601 and UTC.")
+    ]
     time_to_be_received: Annotated[
         int | None,
         Meta(description="Maximum time from sending until the message is received, in seconds, or null for no limit."),
     ]
-    time_to_be_received_ends: Annotated[str | None, Meta(description="End of `time_to_be_received`, in ISO 8601, UTC.")]
+    time_to_be_received_ends: Annotated[
+        str | None, Meta(description="Time when `time_to_be_received` ends, in ISO 8601 and UTC.")
+    ]
     trace: Annotated[
         str | None,
-        Meta(description="The queue for tracing reports, or empty if the message is traced without a queue."),
+        Meta(
+            description="The queue for tracing reports, empty if the message is traced without a queue, or null if the "
+            "message is not traced."
+        ),
     ]
-    connector_type: Annotated[str | None, Meta(description="The GUID of the connector, or null.")]
+    connector_type: Annotated[
+        str | None, Meta(description="The GUID of the connector, or null if the message has no connector.")
+    ]
     extension_base64: Annotated[bytes | UnsetType, Meta(description="The extension, in base64.")] = UNSET
     extension: Annotated[bytes | UnsetType, Meta(description="The extension, in MessagePack.")] = UNSET
     headers: Annotated[
         dict[str, str] | None,
-        Meta(description="The headers of NServiceBus, Rebus or MassTransit, or null."),
+        Meta(description="The headers of NServiceBus, Rebus or MassTransit, or null if the message has none."),
     ]
     admin_queues: Annotated[
-        list[str] | UnsetType, Meta(description="All queues for acknowledgments, if there are several.")
+        list[str] | UnsetType, Meta(description="All queues for acknowledgments, if the message has several.")
     ] = UNSET
     response_queues: Annotated[
-        list[str] | UnsetType, Meta(description="All queues for replies, if there are several.")
+        list[str] | UnsetType, Meta(description="All queues for replies, if the message has several.")
     ] = UNSET
     copies: Annotated[
         list[CopyObject] | UnsetType, Meta(description="The copies of a message that was sent to several queues.")
@@ -418,7 +433,7 @@ class ShownProperties:
 
 
 class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Properties of a queue that a program can set (MS-MQDMPR 3.1.1.2). Unset properties stay unchanged."""
+    """Properties of a queue that a program can set (see MS-MQDMPR 3.1.1.2). Unset properties stay unchanged."""
 
     label: Annotated[
         str | UnsetType,
@@ -490,14 +505,17 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, or None for no limit.
 
-    The next fields are only for outgoing queues. For other queues, they are None, and the JSON omits them. `state` is a
-    word such as inactive or connected. `next_hops` are the addresses of the next hop. `unacknowledged` is the number of
-    transactional messages that were sent and not acknowledged. `unread` is the number of transactional messages that
-    arrived and were not received. `last_error` is the reason why the last connection failed, or "". `connections` are
-    the last connection events, the newest at the end. All queues have the remaining fields. `damaged_count` is the
-    number of messages that were damaged on disk and removed. `oldest_time` is the arrival time of the oldest message,
-    or None if the queue is empty. `owner` is the name or the SID of the owner, or "". After a request that creates or
-    changes a queue, `notes` lists properties without effect.
+    Only outgoing queues have the fields from `state` to `connections`. For other queues, the values of these fields are
+    None, and the JSON object omits the fields. `state` is a word such as inactive or connected. `next_hops` lists the
+    addresses of the next hop. `unacknowledged` is the number of transactional messages that were sent and not
+    acknowledged. `unread` is the number of transactional messages that arrived and were not received. `last_error` is
+    the reason why the last connection failed, or "". `connections` lists the last connection events, with the newest
+    event at the end.
+
+    All queues have the following fields. `damaged_count` is the number of messages that were damaged on disk and
+    removed from the queue. `oldest_time` is the arrival time of the oldest message, or None if the queue is empty.
+    `owner` is the name or the SID of the owner of the queue, or "". After a request that creates or changes a queue,
+    `notes` lists the properties that have no effect.
     """
 
     path: str

@@ -12,9 +12,10 @@ Kind: TypeAlias = Literal["", "local", "outgoing", "system", "all"]
 
 
 class ConnectionInfo(Record, frozen=True, kw_only=True):
-    """A connection event of an outgoing queue (MS-MQMQ 2.3.12.25).
+    """A connection event of an outgoing queue (see MS-MQMQ 2.3.12.25).
 
-    `status` is a word such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits, or zero.
+    `status` is a word such as ready or connect_socket_failure. `error` is an HRESULT, written as 0x and eight
+    hexadecimal digits, or zero.
     """
 
     status: str
@@ -24,7 +25,8 @@ class ConnectionInfo(Record, frozen=True, kw_only=True):
 
 
 class MovedObject(Struct):
-    """Number of messages that the request moved. `next` is "" when all messages are moved."""
+    """The result of a move. `moved` is the number of messages that the request moved. If all messages are moved, `next`
+    is ""."""
 
     moved: int
     next: str

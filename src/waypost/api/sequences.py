@@ -14,12 +14,13 @@ class SequenceInfo(Record, frozen=True):
 
     `direction` is "in" for an incoming sequence, "out" for an outgoing sequence, and "refused" for an incoming sequence
     that was refused. `source` is the GUID of the queue manager that began the sequence, and `time_stamp` is the start
-    time by the clock of this queue manager. `ordinal` distinguishes sequences with the same `time_stamp`. `number` is
-    the number of the last accepted message of an incoming sequence, or of the last message of an outgoing sequence.
-    `addresses` are the addresses of the senders or of the next hops. `last_time` is the time of the last message of an
-    incoming sequence, or of the last acknowledgment of an outgoing sequence. `rejected` is the number of messages since
-    `last_time` that were out of order or refused. `unacknowledged` is the number of sent messages without an
-    acknowledgment. `reason` is the reason why a sequence is refused.
+    time of the sequence by the clock of that queue manager. `ordinal` distinguishes sequences with the same
+    `time_stamp`. `number` is the number of the last accepted message of an incoming sequence, or of the last message of
+    an outgoing sequence. `addresses` are the addresses of the senders of an incoming sequence, or of the next hops of
+    an outgoing sequence. `last_time` is the time of the last message of an incoming sequence, or of the last
+    acknowledgment of an outgoing sequence. `rejected` is the number of messages since `last_time` that were out of
+    order or refused. `unacknowledged` is the number of sent messages without an acknowledgment. If the sequence is
+    refused, `reason` is the reason.
     """
 
     direction: Direction
@@ -43,11 +44,12 @@ class SequencePage(Record, frozen=True):
 
 
 class SequenceReset(Record, frozen=True):
-    """The result of a reset or a dry run: the number of `sequences` that start again, and a `warning`.
+    """The result of a reset or of a dry run. `sequences` is the number of sequences that start again.
 
-    For an outgoing sequence, `renumbered` is the number of messages that get new numbers. `may_come_twice` is the
-    number of these messages that were already sent but not acknowledged. `identifiers` lists the ids of the first
-    hundred messages that may come twice. `next` is the value of `after` for the next request, or "" at the end.
+    `warning` describes the messages that can arrive twice. For an outgoing sequence, `renumbered` is the number of
+    messages that get new numbers. `may_come_twice` is the number of renumbered messages that were already sent but not
+    acknowledged. `identifiers` lists the ids of the first hundred messages that can arrive twice. `next` is the value
+    of `after` for the next request, or "" at the end.
     """
 
     sequences: int
@@ -76,7 +78,7 @@ class SequenceReset(Record, frozen=True):
 
 
 class Admitted(Record, frozen=True):
-    """Number of stored acknowledgments that the request applied."""
+    """The result of admitting an address. `believed` is the number of stored acknowledgments that were applied."""
 
     believed: int
 

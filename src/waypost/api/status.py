@@ -10,7 +10,7 @@ from waypost.roles import Role
 
 
 class ListenerInfo(Record, frozen=True):
-    """A port of a daemon: transfer, ping, rpc, http, ..."""
+    """A port on which the daemon listens. `name` is, for example, transfer, ping, rpc or http."""
 
     name: str
     address: str
@@ -18,7 +18,8 @@ class ListenerInfo(Record, frozen=True):
 
 
 class TurnInfo(Record, frozen=True):
-    """A turn of the event loop: the duration, the working time of this process, and the main work."""
+    """A turn of the event loop. `seconds` is the duration, `work_seconds` is the working time of this process, and
+    `what` is the main work of the turn."""
 
     at: datetime
     seconds: float
@@ -29,12 +30,12 @@ class TurnInfo(Record, frozen=True):
 class StatusInfo(Record, frozen=True, kw_only=True):
     """The state of the queue manager. `trouble` is the reason why the store cannot write, or "". `shortage` is the
     reason why new messages are refused, or "". `room_bytes` is the free disk space for new messages. `bytes` is the
-    size of all messages together. `quota_bytes` is the quota for this size, or null for no limit.
+    total size of all messages. `quota_bytes` is the quota for the total size, or null for no limit.
 
     `rpc_connections` is the number of remote reader connections, and `rpc_open_calls` is the number of unanswered calls
     on these connections. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
-    than 10 ms. All other work waits during a turn. For a queue manager inside a program, `max_wait_s` and `max_batch`
-    are null, and `listeners` is empty.
+    than 10 ms. During a turn, all other work of the daemon waits. For a queue manager inside a program, `max_wait_s`
+    and `max_batch` are null, and `listeners` is empty.
     """
 
     name: str
@@ -123,9 +124,9 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages.
+    """The progress of a verification. `done` and `total` are numbers of pages.
 
-    At the end, `report` contains the result, or `error` describes the problem.
+    When the verification has ended, `report` contains the result, or `error` contains the reason for the failure.
     """
 
     running: bool
@@ -136,7 +137,8 @@ class VerificationInfo(Record, frozen=True):
 
 
 class LinkInfo(Record, frozen=True):
-    """The path of a link, to append to the address of the daemon. `expires_s` is the lifetime in seconds."""
+    """A link for a browser. To get the URL, append `path` to the address of the daemon. `expires_s` is the lifetime of
+    the link in seconds."""
 
     path: str
     expires_s: float
@@ -146,7 +148,7 @@ class LinkInfo(Record, frozen=True):
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     """Show the state of the queue manager and the limits of this server.
 
-    The answer reports the longest turn of the event loop in the last `turns_s` seconds.
+    The answer contains the longest turn of the event loop in the last `turns_s` seconds.
     """
 
     turns_s: float = 60.0
@@ -154,7 +156,7 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
 
 @operation("GET /api/identity", asks=Owned.BY_CALLER)
 class ShowIdentity(Operation[IdentityInfo], frozen=True, kw_only=True):
-    """Show the identity of the queue manager and of the caller. Users with any role may send this request."""
+    """Show the identity of the queue manager and of the caller. Users with any role can send this request."""
 
 
 @operation("GET /api/doctor", asks=Role.READ)
@@ -164,17 +166,17 @@ class Doctor(Operation[Checks], frozen=True, kw_only=True):
 
 @operation("POST /api/store/verification", asks=Role.OPERATE, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Start a verification of the store, unless a verification is running. GET shows the progress."""
+    """Start a verification of the store, unless a verification is running. A GET request shows the progress."""
 
 
 @operation("GET /api/store/verification", asks=Role.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Show the progress of the last verification or, when the verification is complete, its report."""
+    """Show the progress of the last verification. If the verification has ended, show the report."""
 
 
 @operation("POST /api/links", asks=Role.ADMIN, status=201)
 class CreateLink(Operation[LinkInfo], frozen=True, kw_only=True):
-    """Create a link that logs one browser on. The link works once, and expires after ten minutes."""
+    """Create a link for logging on with a browser. The link works only once, and expires after ten minutes."""
 
 
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -21,7 +21,7 @@ NAME_PATTERN: Final = rf"^\w([\w.@$\\ -]{{0,{MAX_USER_NAME - 2}}}[\w.@$\\-])?$"
 UserName = Annotated[
     str,
     Meta(
-        description="Name of a user, which is not case-sensitive.",
+        description="Name of a user (not case-sensitive).",
         extra_json_schema={"pattern": NAME_PATTERN},
     ),
 ]
@@ -43,7 +43,7 @@ class TokenInfo(Record, frozen=True, kw_only=True):
 
 
 class UserInfo(Record, frozen=True, kw_only=True):
-    """A user. `groups` lists groups by name or SID. `ntlm` is true if the user may log on to RPC with NTLM.
+    """A user. `groups` lists groups by name or SID. `ntlm` is true if the user can log on to RPC with NTLM.
 
     A user without a password cannot log in, but can use tokens.
     """
@@ -74,10 +74,10 @@ class NewToken(Record, frozen=True, kw_only=True):
 
 
 class AuditEntry(Record, frozen=True, kw_only=True, rename={"origin": "from"}):
-    """An entry of the audit trail. `result` is "ok", or the error.
+    """An entry of the audit trail. `result` is "ok", or the text of the error.
 
-    `who` is the user. `origin` (in JSON: `from`) is the kind and the address of the connection, such as "http
-    10.0.0.7". `number` grows by one with every entry.
+    `who` is the user. `origin`, which is named `from` in JSON, contains the kind and the address of the connection,
+    such as "http 10.0.0.7". Each entry has a `number` that is one more than the number of the previous entry.
     """
 
     number: int
@@ -92,7 +92,8 @@ class AuditEntry(Record, frozen=True, kw_only=True, rename={"origin": "from"}):
 
 
 class AuditPage(Record, frozen=True):
-    """Entries of the audit trail, the oldest first. `oldest` is the number of the oldest entry that still exists."""
+    """Entries of the audit trail. The oldest entry comes first. `oldest` is the number of the oldest entry that still
+    exists."""
 
     entries: tuple[AuditEntry, ...]
     oldest: int
@@ -102,8 +103,8 @@ class AuditPage(Record, frozen=True):
 class AddUser(Operation[UserInfo], frozen=True, kw_only=True):
     """Add a user. A user without a password cannot log in, but can use tokens.
 
-    `sid` is the SID of an existing account, such as a domain account (default: a new SID of this computer). `ntlm` lets
-    the user log on to RPC with NTLM, and requires a password. Groups that do not exist are created.
+    `sid` is the SID of an existing account, such as a domain account (default: a new SID of this computer). With
+    `ntlm`, the user can log on to RPC with NTLM. `ntlm` requires a password. Groups that do not exist are created.
     """
 
     name: UserName
@@ -128,9 +129,10 @@ class ShowUser(Operation[UserInfo], frozen=True, kw_only=True):
 
 @operation("PATCH /api/users/{name}", asks=Role.ADMIN)
 class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
-    """Change a user. Other properties stay unchanged. A new role takes effect at once, even for existing tokens.
+    """Change a user. Properties that are not in the request stay unchanged.
 
-    To set `ntlm`, also send the `password`: NTLM requires another hash of the password, which is not stored without it.
+    A new role takes effect immediately, even for existing tokens. To set `ntlm`, also send the `password`. NTLM
+    requires a special hash of the password, which the queue manager stores only if `ntlm` is set.
     """
 
     name: UserName
@@ -144,7 +146,7 @@ class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
 class SetPassword(Operation[None], frozen=True, kw_only=True):
     """Change the password of a user. All sessions of the user end.
 
-    Administrators may omit `current`. All other callers can change only their own password, and must send their current
+    Administrators can omit `current`. All other callers can change only their own password, and must send their current
     password in `current`.
     """
 
@@ -155,9 +157,9 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}", asks=Role.ADMIN, status=204)
 class RemoveUser(Operation[None], frozen=True, kw_only=True):
-    """Remove a user, with the certificates of the user and the keys of these certificates.
+    """Remove a user, including the certificates of the user and the keys of these certificates.
 
-    The tokens and sessions of the user become invalid at once. Access lists keep the SID of the user.
+    The tokens and sessions of the user become invalid immediately. Access lists keep the SID of the user.
     """
 
     name: UserName
@@ -177,7 +179,10 @@ class CreateToken(Operation[NewToken], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}/token", asks=Role.ADMIN, status=204)
 class RemoveToken(Operation[None], frozen=True, kw_only=True):
-    """Remove one token of a user, or all tokens of the user if `id` is empty. Removed tokens are refused at once."""
+    """Remove one token of a user, or all tokens of the user if `id` is empty.
+
+    Removed tokens become invalid immediately.
+    """
 
     name: UserName
     id: Annotated[str, Meta(description="Id of the token, as listed in the `tokens` of the user.")] = ""

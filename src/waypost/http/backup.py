@@ -25,10 +25,10 @@ _log: Final = logging.getLogger("waypost.http")
 
 
 async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
-    """Stream a backup of all durable state, for `waypost store restore`.
+    """Return a backup of all data on disk as a stream. `waypost store restore` can read this stream.
 
-    Only one backup can run at a time. A second request gets status 409. `waypost store restore` refuses an incomplete
-    stream.
+    Only one backup can run at a time. While a backup runs, another request gets the status 409. `waypost store restore`
+    refuses an incomplete stream.
     """
     loop = asyncio.get_running_loop()
     source = await loop.run_in_executor(None, BackupSource, service.path, service.settings.backup)

@@ -38,10 +38,11 @@ _encode: Final = msgspec.json.Encoder().encode
 async def _events(service: Service, asked: Events, request: Request) -> "_Stream":
     """Follow a queue: the answer is a stream with an event for each new message.
 
-    `since` is the id of an earlier event, or `start`.
+    If `since` is the id of an event, the stream begins after this event. If `since` is `start`, the stream begins with
+    the first message in the queue.
     """
     if service.streams >= service.settings.max_streams:
-        raise LimitReached(f"the limit of {service.streams} clients that follow queues is reached")
+        raise LimitReached(f"too many clients follow queues; the limit is {service.streams}")
     with service.remote.explaining(asked.name):
         follower = service.shell.look(
             Follower,

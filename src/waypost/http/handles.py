@@ -133,7 +133,7 @@ async def abort_transaction(service: Service, operation: AbortTransaction) -> No
 async def _commit_transactions(service: Service, asked: Receipts, _request: Request) -> Outcomes:
     """Commit several transactions, independently of each other."""
     if len(asked.ids) > service.settings.max_batch:
-        raise InvalidParameter(f"a request may commit at most {service.settings.max_batch} transactions")
+        raise InvalidParameter(f"a request can commit at most {service.settings.max_batch} transactions")
     return Outcomes(*await service.transactions.acknowledge(asked.ids, service.caller))
 
 

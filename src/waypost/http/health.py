@@ -26,10 +26,11 @@ async def _live(_service: Service, _asked: Nothing, _request: Request) -> Respon
 
 
 async def _ready(service: Service, asked: Ready, _request: Request) -> Response:
-    """Check that the queue manager works. If it does not, the status is 503 with the reason, such as a failing disk.
+    """Check that the queue manager works. Otherwise, the HTTP status is 503, and the answer contains the reason.
 
-    If the disk is full or the quota is reached, the queue manager is still ready for receives, which free space. In
-    this case, the answer contains the status `limited` and the reason. The HTTP status is 200, or 503 with `use=send`.
+    If the disk is full or the quota is reached, programs can still receive messages, and receiving messages frees
+    space. In this case, the `status` in the answer is `limited`, and the answer contains the reason. The HTTP status is
+    then 200, or 503 if the request contains `use=send`.
     """
     reason = _trouble(service)
     if reason is None:

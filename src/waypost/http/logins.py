@@ -189,7 +189,7 @@ class Logins:
         self.check_limits(name, origin)
         if self._waiting >= MAX_LOGIN_CHECKS:
             self.limited += 1
-            raise TooManyLogins("too many logins at the same time; retry later")
+            raise TooManyLogins("too many logins are in progress; retry later")
         self._waiting += 1
         try:
             async with self._checks:

@@ -31,8 +31,8 @@ _TOKEN: Final = "token"
 _STATUSES: Final = {
     400: "The request is invalid.",
     401: "The token is missing or wrong.",
-    403: "The caller does not have the required role or the right on the queue, or a page of another site sent the "
-    "request.",
+    403: "The caller does not have the required role or the required right on the queue, or a web page of another site "
+    "sent the request.",
     404: "The queue, message, cursor, handle, user, certificate or pinned key does not exist.",
     409: "The operation conflicts with the current state.",
     413: "The request is too large.",
@@ -40,8 +40,8 @@ _STATUSES: Final = {
     421: "The host name in the Host header does not belong to this server.",
     429: "Too many logins have failed. Retry later.",
     500: "The disk failed during a write, or the server has a bug.",
-    502: "The computer that hosts the queue is unreachable, or the connection to it was lost.",
-    503: "The queue manager is stopping, or the limit of open objects is reached.",
+    502: "The computer that hosts the queue is unreachable, or the connection to this computer was lost.",
+    503: "The queue manager is stopping, or too many objects are open.",
     507: "The disk is full, or a quota is reached.",
 }
 # Operations that check a password.

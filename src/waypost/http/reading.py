@@ -28,7 +28,7 @@ async def received(service: Service, client: Client, operation: Receive) -> Rece
     if operation.lease_s is not UNSET and operation.transaction is not UNSET:
         raise InvalidParameter("`lease_s` and `transaction` are mutually exclusive")
     if len(operation.acknowledge) > service.settings.max_batch:
-        raise InvalidParameter(f"a request may acknowledge at most {service.settings.max_batch} receipts")
+        raise InvalidParameter(f"a request can acknowledge at most {service.settings.max_batch} receipts")
     with service.reading(operation.name, outgoing=operation.outgoing, handle=operation.handle) as queue:
         # First, so that a failure leaves no received message without an answer.
         _, refused = await service.transactions.acknowledge(operation.acknowledge, service.caller)

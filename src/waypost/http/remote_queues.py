@@ -194,7 +194,7 @@ class RemoteQueues:
             if self.find(text) is None:
                 raise
             raise QueueNotFound(
-                f"{text} is a queue of another computer: only reading its messages is supported"
+                f"{text} is a queue of another computer: the daemon can only read its messages"
             ) from None
 
     def stop(self) -> None:
@@ -278,12 +278,12 @@ class RemoteQueue:
                         InvalidParameter(
                             f"{self.name} is a queue of another computer: only single messages can be moved"
                         ),
-                        "run the command on that computer",
+                        "run the command on the computer of the queue",
                     )
                 case Resend():
                     raise _noted(
                         TransactionUsage(f"{self.name} is a queue of another computer: resend is not supported"),
-                        "receive the message and send it, or resend it on that computer",
+                        "receive the message and send it again, or resend the message on the computer of the queue",
                     )
         raise InvalidParameter(
             f"{self.name} is a queue of another computer: the operation {operation.row.words!r} is not supported"

@@ -143,7 +143,7 @@ class Route:
             if name not in self.query_names:
                 raise InvalidParameter(_unknown(name, self.query_names))
             if name in found:
-                raise InvalidParameter(f"the query parameter {name} occurs twice; send it only once")
+                raise InvalidParameter(f"the query parameter {name} is repeated; send it only once")
             found[name] = value
         return found
 
@@ -172,7 +172,7 @@ def decoded(part: str) -> str:
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
-        raise InvalidParameter(f"the name {excerpt(part)} is not percent-encoded UTF-8") from None
+        raise InvalidParameter(f"the name {excerpt(part)} in the path is not percent-encoded UTF-8") from None
 
 
 def _unknown(name: str, known: frozenset[str]) -> str:

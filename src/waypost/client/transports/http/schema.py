@@ -54,7 +54,8 @@ class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class ErrorObject(Struct, omit_defaults=True, kw_only=True):
-    """A WaypostError: the class name, the HRESULT as 0x and eight digits, and the text of the error.
+    """A WaypostError. `error` is the class name, `hresult` is 0x and eight digits, and `message` is the text of the
+    error.
 
     `arguments` are the arguments of a DecodeError or EncodeError.
     """
@@ -80,8 +81,9 @@ class Greeting(Struct, kw_only=True):
 class SentIds(Struct, omit_defaults=True, kw_only=True):
     """The ids of sent messages, in short form. The id of the first message is {source}\\first_ordinal.
 
-    The other messages have the next ordinals. A message that was sent to several queues has `copies`, and the lookup id
-    0. The function waypost.client.transports.http.packing.sent_ids creates this object.
+    The other messages have the next ordinals. For a message that was sent to several queues, `copies` lists the copies,
+    and the lookup id of the message is 0. The function waypost.client.transports.http.packing.sent_ids creates this
+    object.
     """
 
     source: str
@@ -113,7 +115,7 @@ class Messages(Struct, omit_defaults=True, kw_only=True):
 class PacketRow(Struct, array_like=True, frozen=True):
     """A message as an MSMQ packet, with additional information from the queue manager.
 
-    waypost.client.transports.http.packing.packet_row creates the row.
+    The function waypost.client.transports.http.packing.packet_row creates this object.
     """
 
     lookup_id: int
@@ -125,7 +127,7 @@ class PacketRow(Struct, array_like=True, frozen=True):
 
 
 class Packets(Struct, omit_defaults=True, kw_only=True):
-    """Messages as packets, which the client decodes on access. For MessagePack only."""
+    """Messages as packets. The client decodes a packet when a program uses the message. For MessagePack only."""
 
     rows: list[PacketRow]
     next: str = ""
@@ -141,7 +143,8 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """The outcomes of commits. `refused` lists the transactions that are not open and not known as committed."""
+    """The outcomes of several commits. `refused` lists the transactions that are neither open nor known to be
+    committed."""
 
     committed: list[Guid]
     refused: list[Guid] = []
