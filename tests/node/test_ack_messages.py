@@ -1,6 +1,7 @@
 """The messages that acknowledge others, as they leave: MS-MQQB 3.1.7.15."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -35,19 +36,11 @@ def peer(net: Net, a: Host) -> Peer:
     return connected(net, a)
 
 
-def asking(peer: Peer, queue: str = "q", **changes: object) -> UserMessage:
+def asking(peer: Peer, queue: str = "q", **changes: Any) -> UserMessage:
     """A message whose acknowledgments all come back over the wire."""
     admin = FormatName.parse(rf"DIRECT=TCP:{peer.address}\private$\admin")
-    return peer.message(
-        rf"DIRECT=OS:a\private$\{queue}",
-        "m",
-        **{
-            "body": BODY,
-            "administration_queue_format_name": admin,
-            "acknowledgements_requested": 0x0F,
-            **changes,
-        },
-    )
+    asked: dict[str, Any] = {"administration_queue_format_name": admin, "acknowledgements_requested": 0x0F}
+    return peer.message(rf"DIRECT=OS:a\private$\{queue}", "m", **{"body": BODY, **asked, **changes})
 
 
 def acks(net: Net, peer: Peer) -> list[UserMessage]:
@@ -91,6 +84,12 @@ def encrypted(_: Host, packet: UserMessage) -> UserMessage:
     return encrypt(packet)
 
 
+def with_a_level_alone(_: Host, packet: UserMessage) -> UserMessage:
+    """readings MQQB 7.52: EB is clear, but PrivacyLevel counts."""
+    packet.properties.privacy_level = 3
+    return packet
+
+
 def altered(_: Host, packet: UserMessage) -> UserMessage:
     sign(packet).properties.label = "forged"
     return packet
@@ -108,6 +107,7 @@ Change = Callable[[Host, UserMessage], UserMessage]
         (clear, "closed", 0x8004),
         (altered, "q", 0x8006),
         (clear, "t", 0x800A),
+        (with_a_level_alone, "t", 0x800A),
         (encrypted, "nowhere", 0x8000),
         (encrypted, "small", 0x8003),
         (encrypted, "closed", 0x8004),
@@ -126,7 +126,7 @@ def test_a_refused_message_comes_back_with_its_body_unless_it_was_encrypted(
 
 
 @pytest.mark.spec("MQQB-3.1.7.15-08")
-@pytest.mark.parametrize("change", [clear, encrypted])
+@pytest.mark.parametrize("change", [clear, with_a_level_alone, encrypted])
 def test_good_news_has_no_body_and_the_end_of_a_message_has_that_of_a_clear_one(
     net: Net, a: Host, peer: Peer, change: Change
 ) -> None:

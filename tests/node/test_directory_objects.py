@@ -7,20 +7,18 @@ import pytest
 
 from tests.node.directory_rig import OK, DirectoryRig
 from tests.node.test_protected_arrivals import certificate
-from tests.node.test_security import ALICE, BOB, RIGHTS, descriptor, granting, grants
+from tests.node.test_security import ALICE, BOB, DEFAULTS, RIGHTS, descriptor, granting, grants
 from waypost.core.queues import QueueAttributes
 from waypost.directory.queries import AttributeFilter, Operator, Query
 from waypost.directory.results import DirectoryOperationResult
 from waypost.directory.topology import ConnectedNetwork, Enterprise, Site, User
 from waypost.errors import IllegalSecurityDescriptor
 from waypost.wire.certificates import MqUserSignCert, MqUserSignCerts
-from waypost.wire.path_names import PathName
 from waypost.wire.property_values import QueuePrivacy
 from waypost.wire.security_descriptor import SecurityDescriptor
 from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
 
 SOMEBODY = b"\x5b" * 16
-UNLIMITED = 0xFFFF_FFFF
 
 
 @pytest.fixture
@@ -142,7 +140,8 @@ def everything() -> dict[str, object]:
         "multicast_address": "234.1.1.1:8001",
         "base_priority": -3,
     }
-    assert given.keys() | {"pathname", "security"} == {each.name for each in fields(QueueAttributes)}
+    assert given.keys() == DEFAULTS.keys() == {each.name for each in fields(QueueAttributes)} - {"pathname", "security"}
+    assert all(given[name] != DEFAULTS[name] for name in given)
     return given
 
 
@@ -164,23 +163,9 @@ def test_a_new_queue_has_all_attributes_that_were_given_here_and_in_the_director
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.33-01")
-@pytest.mark.parametrize("create", [DirectoryRig.create, DirectoryRig.publish], ids=["private", "public"])
-def test_a_queue_of_which_only_the_name_is_given_has_the_defaults(rig: DirectoryRig, create: object) -> None:
-    assert callable(create)
-    queue = create(rig, "plain")
-    attributes = queue.attributes
-    assert isinstance(attributes.pathname, PathName)
-    assert {name: getattr(attributes, name) for name in everything()} == {
-        "label": "",
-        "type_guid": bytes(16),
-        "journaling": False,
-        "quota": UNLIMITED,
-        "journal_quota": UNLIMITED,
-        "authentication": False,
-        "privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL,
-        "transactional": False,
-        "multicast_address": "",
-        "base_priority": 0,
-    }
+def test_a_public_queue_of_which_only_the_name_is_given_has_the_defaults(rig: DirectoryRig) -> None:
+    queue = rig.publish("plain")
+    for each in (queue.attributes, rig.object_of(queue)):
+        assert {name: getattr(each, name) for name in DEFAULTS} == DEFAULTS
     assert descriptor(queue).owner == ANONYMOUS
     assert grants(queue) == [(EVERYONE, RIGHTS)]

@@ -14,6 +14,7 @@ from waypost.daemon.loading import machine_security
 from waypost.directory.topology import User
 from waypost.errors import AccessDenied, IllegalSecurityDescriptor, Timeout
 from waypost.security.callers import Role, verified
+from waypost.wire.property_values import QueuePrivacy
 from waypost.wire.security_descriptor import (
     ACCESS_ALLOWED_ACE_TYPE,
     SE_SELF_RELATIVE,
@@ -29,6 +30,19 @@ ALICE, BOB = Sid(5, (21, 1, 2, 3, 1104)), Sid(5, (21, 1, 2, 3, 1105))
 # MS-MQMQ 2.2.24.
 RIGHTS = 0x000F_003F
 LOOK = 0x0002_0020
+# MS-MQDMPR 3.1.7.1.33.
+DEFAULTS: dict[str, object] = {
+    "label": "",
+    "type_guid": bytes(16),
+    "journaling": False,
+    "quota": 0xFFFF_FFFF,
+    "journal_quota": 0xFFFF_FFFF,
+    "authentication": False,
+    "privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL,
+    "transactional": False,
+    "multicast_address": "",
+    "base_priority": 0,
+}
 
 
 def granting(mask: int, owner: Sid | None = None) -> bytes:
@@ -45,9 +59,16 @@ def descriptor(queue: Queue) -> SecurityDescriptor:
 
 
 def grants(queue: Queue) -> list[tuple[Sid, int]]:
-    dacl = descriptor(queue).dacl
-    assert isinstance(dacl, Acl)
-    return [(ace.sid, ace.mask) for ace in dacl.aces if isinstance(ace, AccessAce)]
+    return _grants(descriptor(queue))
+
+
+def computer_grants(rig: Rig) -> list[tuple[Sid, int]]:
+    return _grants(SecurityDescriptor.decode(rig.node.access.machine_descriptor))
+
+
+def _grants(found: SecurityDescriptor) -> list[tuple[Sid, int]]:
+    assert isinstance(found.dacl, Acl)
+    return [(ace.sid, ace.mask) for ace in found.dacl.aces if isinstance(ace, AccessAce)]
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.3.1-04")
@@ -57,6 +78,17 @@ def test_a_queue_without_a_descriptor_is_open_to_everyone_and_stays_so() -> None
         assert descriptor(rig.queue()).owner == ANONYMOUS
         assert grants(rig.queue()) == [(EVERYONE, RIGHTS)]
         rig.stop()
+
+
+@pytest.mark.spec("MQDMPR-3.1.7.1.33-01")
+def test_a_queue_of_which_only_the_name_is_given_has_the_defaults() -> None:
+    rig = Rig()
+    rig.done(rig.do(CreateQueue(name="plain")))
+    attributes = rig.queue("plain").attributes
+    assert {name: getattr(attributes, name) for name in DEFAULTS} == DEFAULTS
+    # readings MQDMPR 7.1: the creator owns it.
+    assert descriptor(rig.queue("plain")).owner == rig.node.administrator.sid
+    assert grants(rig.queue("plain")) == [(EVERYONE, RIGHTS)]
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.3.1-05", "MQDMPR-3.1.7.1.3.1-07")
@@ -195,14 +227,10 @@ def allowed(rig: Rig) -> list[Operation[Any]]:
 def test_a_composite_right_on_the_computer_is_all_its_bits(rights: str, mask: int) -> None:
     security = machine_security(f"D:(A;;{rights};;;{BOB})")
     rig = Rig(settings=replace(SETTINGS, machine_security=security))
-    (ace,) = SecurityDescriptor.decode(rig.node.access.machine_descriptor).dacl.aces
-    assert ace.mask == mask
+    assert computer_grants(rig) == [(BOB, mask)]
     assert allowed(rig) == [operation for operation, needed in OF_COMPUTER if needed & mask == needed]
 
 
 @pytest.mark.spec("MQMQ-2.2.23-02")
 def test_users_may_write_to_the_computer_and_everyone_may_look_at_it_by_default() -> None:
-    dacl = SecurityDescriptor.decode(Rig().node.access.machine_descriptor).dacl
-    assert isinstance(dacl, Acl)
-    masks = {ace.sid: ace.mask for ace in dacl.aces if isinstance(ace, AccessAce)}
-    assert masks == {ADMINISTRATORS: 0xF00F7, AUTHENTICATED_USERS: 0x20024, EVERYONE: 0x20020}
+    assert computer_grants(Rig()) == [(ADMINISTRATORS, 0xF00F7), (AUTHENTICATED_USERS, 0x20024), (EVERYONE, 0x20020)]
