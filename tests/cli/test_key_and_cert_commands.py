@@ -250,9 +250,13 @@ def test_a_message_shows_what_was_verified(desk: Desk) -> None:
     assert found["certificate_subject"].startswith("O=Waypost on HOST,CN=administrator")
 
 
+@pytest.mark.spec("MQDMPR-3.1.1.1-28")
 def test_a_send_is_signed_with_the_internal_certificate_that_was_made_last(desk: Desk) -> None:
+    """A user may have several: readings MQDMPR 7.6."""
     queue = desk.manager.create_queue("q")
     made = [desk.json("cert", "create", "--days", days)["digest"] for days in ("700", "7", "30")]
+    own = [each for each in desk.json("cert", "list") if each["user"] == "administrator" and each["internal"]]
+    assert [each["digest"] for each in own] == made
     message = queue.send("x", sign=True)
     assert sha1(message._core.sender_certificate).hexdigest() == made[-1]
     desk.do("cert", "remove", made[-1])

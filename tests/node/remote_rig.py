@@ -16,6 +16,7 @@ from waypost.remote.interfaces import remote_read as table
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction, RemoteReadAck
 from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.client import ClientConnection
+from waypost.rpc.client_binding import ClientSecurity
 from waypost.rpc.interface import Parameters
 from waypost.rpc.settings import RpcSettings
 from waypost.transfer.settings import TransferSettings
@@ -58,10 +59,10 @@ class RemoteRig(Rig):
             elif isinstance(effect, Close):
                 self.closed.append(effect.connection)
 
-    def reader(self, port: int = 2103) -> "Reader":
+    def reader(self, port: int = 2103, security: ClientSecurity | None = None) -> "Reader":
         number = self.remote.accept(port, "127.0.0.1", self.now)
         assert number is not None
-        self.readers[number] = reader = Reader(self, number)
+        self.readers[number] = reader = Reader(self, number, security)
         reader.connection.start()
         reader.run()
         return reader
@@ -104,10 +105,10 @@ class Sender:
 class Reader:
     """A client of RemoteRead on one connection."""
 
-    def __init__(self, rig: RemoteRig, number: int) -> None:
+    def __init__(self, rig: RemoteRig, number: int, security: ClientSecurity | None = None) -> None:
         self.rig = rig
         self.number = number
-        self.connection = ClientConnection((REMOTE_READ,))
+        self.connection = ClientConnection((REMOTE_READ,), security)
         self.results: dict[int, Any] = {}
 
     def run(self) -> None:
@@ -131,6 +132,19 @@ class Reader:
         if isinstance(reply, Exception):
             raise reply
         return reply.context  # type: ignore[no-any-return]
+
+    def open_for_move(self, name: str = "orders") -> ContextHandle:
+        queue = QueueFormat.from_format_name(direct(name))
+        reply = self.ask(11, table.OpenQueueForMoveRequest(queue, 4, 0, bytes(16), 0, 6, 1, 7601, 1))
+        assert isinstance(reply, table.OpenQueueForMoveReply), reply
+        return reply.context
+
+    def purge(self, handle: ContextHandle) -> int:
+        """The result of a purge."""
+        reply = self.ask(6, table.PurgeQueueRequest(handle))
+        if isinstance(reply, Exception):
+            raise reply
+        return reply.hresult  # type: ignore[no-any-return]
 
     def start_receive(
         self, handle: ContextHandle, request_id: int, action: int = ReceiveAction.MQ_ACTION_RECEIVE, timeout: int = 0

@@ -15,7 +15,7 @@ from waypost.transfer.session import SessionState
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.internal_packets import CS, EstablishConnection
 from waypost.wire.management import ConnectionStatus
-from waypost.wire.ping import Ping
+from waypost.wire.ping import LAYOUT, RC, RF, Ping
 from waypost.wire.user_message import UserMessage
 
 Q = r"DIRECT=OS:b\private$\q"
@@ -388,6 +388,85 @@ def test_a_ping_goes_before_a_first_attempt_only(net: Net, a: Host, b: Host) -> 
     net.advance(6)
     # By the timer, and without a ping.
     assert (b.bodies("q"), len(net.datagrams)) == (["without", "with", "again"], 2)
+
+
+def asked(net: Net, host: Host) -> list[bytes]:
+    """The Ping Requests of a host."""
+    return [data for source, _, port, data in net.datagrams if (source, port) == (host.address, 3527)]
+
+
+@pytest.mark.spec("MQQB-3.1.7.6-01")
+def test_every_ping_request_has_the_next_cookie_and_the_identifier_of_its_sender(net: Net, b: Host) -> None:
+    host = net.add("pinging", PINGING)
+    peers = [net.add_peer(f"peer{number}") for number in range(2)]
+    host.send(Q, "m")
+    for peer in peers:
+        host.send(rf"DIRECT=OS:{peer.name}\private$\q", "m")
+    net.advance(2)
+    assert b.bodies("q") == ["m"]
+    # MS-MQQB 2.2.7: flags, of which 0x0002 is RF, then Signature, Cookie and QMGuid.
+    requests = [LAYOUT.unpack(data) for data in asked(net, host)]
+    assert [(flags & RF, *others) for flags, *others in requests] == [
+        (0, 0x5548, cookie, host.guid) for cookie in (1, 2, 3)
+    ]
+
+
+@pytest.mark.spec("MQQB-3.1.7.7-01")
+@pytest.mark.parametrize("flags", [0, RC, 0x7D00 | RC])
+def test_a_ping_request_is_answered_with_its_cookie_and_whether_a_session_would_be_accepted(
+    net: Net, peer: Peer, flags: int
+) -> None:
+    host = net.add("full", TransferSettings(max_sessions=1))
+
+    def answer(request: bytes) -> bytes | None:
+        count = len(net.datagrams)
+        host.network.datagram_received(request, peer.address, 4057, net.now)
+        net.settle()
+        found = net.datagrams[count:]
+        assert {each[:3] for each in found} <= {(host.address, peer.address, 4057)}
+        return found[0][3] if found else None
+
+    request = LAYOUT.pack(flags, 0x5548, 0xFFFF_FFFF, peer.guid)
+
+    def is_refused() -> bool:
+        data = answer(request)
+        assert data is not None
+        found, *others = LAYOUT.unpack(data)
+        assert (found & ~RF, others) == (flags & RC, [0x5548, 0xFFFF_FFFF, host.guid])
+        return bool(found & RF)
+
+    assert not is_refused()
+    peer.connect(host)
+    assert is_refused()
+    peer.hang_up()
+    assert not is_refused()
+    # Other datagrams are not requests.
+    for wrong in (request[:-1], request + b"\0", LAYOUT.pack(flags, 0x5549, 1, peer.guid)):
+        assert answer(wrong) is None
+
+
+@pytest.mark.spec("MQQB-3.1.7.8-01")
+def test_a_ping_response_that_answers_no_waiting_request_is_ignored(net: Net, peer: Peer) -> None:
+    host = net.add("pinging", PINGING)
+
+    def respond(signature: int, cookie: int, flags: int = 0) -> int:
+        """The number of sessions that have begun."""
+        host.network.ping_answered(LAYOUT.pack(flags, signature, cookie, peer.guid), net.now)
+        net.settle()
+        return len(requests(net))
+
+    assert respond(0x5548, 0) == respond(0x5548, 1) == 0
+    host.send(P, "m")
+    assert len(asked(net, host)) == 1
+    # Neither begins a session nor ends the wait for the response, even if it refuses one.
+    for flags in (0, RF):
+        assert respond(0x5549, 1, flags) == respond(0x5548, 0, flags) == respond(0x5548, 2, flags) == 0
+    assert history(host.outgoing(P)) == []
+    assert respond(0x5548, 1) == 1
+    assert peer.bodies == ["m"]
+    for flags in (0, RF):
+        assert respond(0x5548, 1, flags) == 1
+    assert host.network.open_sessions != []
 
 
 @pytest.mark.spec("MQQB-3.1.5.2.2-03")

@@ -175,3 +175,19 @@ def test_a_relay_does_not_pass_a_number_on_that_no_sequence_has(net: Net) -> Non
     packet.transaction.tx_sequence_number = 0
     peer.send(packet, peer.message(far.name_of("q"), "next"))
     assert (far.bodies("t"), far.bodies("q")) == ([], ["next"])
+
+
+@pytest.mark.spec("MQQB-3.1.5.1.2-02")
+@pytest.mark.parametrize("at", range(4, 8))
+def test_a_packet_with_another_signature_ends_the_session_and_is_not_looked_at(
+    net: Net, a: Host, peer: Peer, at: int
+) -> None:
+    good, bad, behind = (peer.message(Q, label).encode() for label in ("good", "bad", "behind"))
+    assert bad[4:8] == b"LIOR"
+    assert int.from_bytes(bad[4:8], "little") == 0x524F494C
+    (connection,) = a.connections
+    a.arrived(connection, good + bad[:at] + bytes([bad[at] ^ 1]) + bad[at + 1 :] + behind)
+    net.settle()
+    assert a.bodies("q") == ["good"]
+    assert (a.network.sessions, a.connections, peer.connections) == ([], {}, {})
+    assert a.network.statistics.packets_malformed == 1

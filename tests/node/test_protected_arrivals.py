@@ -526,7 +526,7 @@ def with_padded_key(packet: UserMessage, level: int = 3) -> UserMessage:
     return packet
 
 
-@pytest.mark.spec("MQQB-3.1.5.8.3-15", "MQQB-3.1.3.1-06", "MQQB-6-06")
+@pytest.mark.spec("MQQB-3.1.5.8.3-15", "MQQB-3.1.3.1-06", "MQQB-6-06", "MQQB-3.1.7.1.5-08")
 @pytest.mark.parametrize("queue", ["q", "t"])
 @pytest.mark.parametrize("settings", [{}, {"rejects_short_rc2": False}, {"rejects_short_rc2": True}])
 def test_a_padded_key_of_40_bits_is_refused_if_that_is_set(net: Net, settings: dict[str, Any], queue: str) -> None:

@@ -147,7 +147,7 @@ WORDS: dict[str, tuple[CryptoServiceProvider, int, int, int]] = {
 
 
 @pytest.mark.spec("MQQB-3.1.7.1.5-03", "MQQB-3.1.7.1.5-04", "MQQB-3.1.7.1.5-05", "MQQB-3.1.7.1.5-06")
-@pytest.mark.spec("MQQB-3.1.1.3-02", "MQQB-3.1.3.1-05", "MQQB-3.1.3.1-06")
+@pytest.mark.spec("MQQB-3.1.1.3-02", "MQQB-3.1.3.1-05", "MQQB-3.1.3.1-06", "MQQB-3.1.7.1.5-08")
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(
     "providers", [(BASE, ENHANCED, ADVANCED), (BASE, ENHANCED), (BASE, ADVANCED), (ENHANCED,), (ADVANCED,), (BASE,)]

@@ -138,8 +138,14 @@ def test_the_lists_of_the_own_object_and_of_the_directory_count(net: Net) -> Non
     assert delivered(a, peer, GUID)
 
 
-def test_keys_are_published_when_they_change_and_stay_published() -> None:
+@pytest.mark.spec("MQDMPR-3.1.1.1-14")
+def test_the_lists_of_keys_are_empty_at_first_and_published_when_they_change() -> None:
     rig = DirectoryRig()
+    new = rig.read(QueueManager, rig.node.manager.identity.identifier)
+    assert new is not None
+    # MS-MQMQ 2.2.2: the size of the structure and the number of keys.
+    for keys in (new.public_encryption_key_list, new.public_signing_key_list):
+        assert keys.encode() == b"\x08\0\0\0" + bytes(4)
     for number in (1, 2):
         facts = ProtectionFacts(encryption_list=listed(9), signing_list=listed(number))
         rig.node.protection.facts_changed(facts)

@@ -4,16 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.node.remote_rig import SERVING, RemoteRig
+from tests.daemon.logons import logons_of
+from tests.node.remote_rig import SERVING, Reader, RemoteRig
 from tests.node.rig import TX, direct, letter
 from waypost.core.queues import AccessType
+from waypost.daemon.rpc_acceptors import acceptors
+from waypost.drive.rpc_security import Credentials, initiator
 from waypost.hresult import HResult
 from waypost.node.effects import Write
-from waypost.node.remote_reading import BIND_SECONDS
+from waypost.node.remote_reading import BIND_SECONDS, RemoteServing
 from waypost.remote.interfaces import remote_read as table
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
 from waypost.remote.remote_read.coordinator import local_token
 from waypost.rpc import flow
+from waypost.rpc.authentication import AuthLevel, AuthType
+from waypost.rpc.calls import FaultStatus
+from waypost.rpc.client_binding import ClientSecurity
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Empty
 from waypost.wire.access_masks import QueueAccess
@@ -237,3 +243,42 @@ def test_another_reader_sees_that_a_message_of_a_transaction_is_rejected() -> No
     rejected = table.SetUserAcknowledgementClassRequest(handle, lookup_id, 0xC004)
     assert reader.ask(14, rejected).hresult == HResult.MQ_OK
     assert bits() == 0xC004 << 1
+
+
+def logged_on(rig: RemoteRig, user: str, password: str, level: AuthLevel = AuthLevel.PRIVACY) -> Reader:
+    return rig.reader(
+        security=ClientSecurity(initiator(AuthType.NTLM, level, "host", Credentials(user, password)), level)
+    )
+
+
+@pytest.mark.spec("MQRR-1.5-01")
+def test_readers_are_served_with_known_credentials_by_a_queue_manager_that_is_started() -> None:
+    rig = RemoteRig(RemoteServing(acceptors=acceptors(logons_of(alice="s3cret"))))
+    rig.send("bolts")
+    alice = logged_on(rig, "alice", "s3cret")
+    handle = alice.open()
+    for stranger in (rig.reader(), logged_on(rig, "alice", "S3cret"), logged_on(rig, "bob", "s3cret")):
+        with pytest.raises(RpcFault) as refused:
+            stranger.open()
+        assert refused.value.status == FaultStatus.ACCESS_DENIED
+    rig.node.manager.queue_manager_stopped()
+    for ask in (alice.open, lambda: alice.purge(handle)):
+        with pytest.raises(RpcFault) as unavailable:
+            ask()
+        assert unavailable.value.status == HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+    rig.node.manager.queue_manager_started(rig.now)
+    assert alice.peek(handle).message().properties.label == "bolts"
+    assert not alice.open().is_null
+
+
+@pytest.mark.spec("MQRR-3.1.4.6-02")
+def test_a_purge_with_a_handle_for_peeking_or_moving_is_refused_and_removes_nothing() -> None:
+    rig = RemoteRig()
+    rig.send("bolts")
+    rig.settle()
+    reader = rig.reader()
+    for handle in (reader.open(access=0x20), reader.open_for_move()):
+        assert reader.purge(handle) == 0xC0000022
+    assert rig.labels() == ["bolts"]
+    assert reader.purge(reader.open()) == HResult.MQ_OK
+    assert rig.labels() == []

@@ -336,7 +336,7 @@ class Network:
 
     def datagram_received(self, data: bytes, address: str, port: int, now: Now) -> None:
         """Process a datagram to the ping port (MS-MQQB 3.1.7.7). Anything but a Ping Request is ignored."""
-        answer = self.pings.answer(data, would_accept=self._sessions.accepts)
+        answer = self.pings.answer(data, would_accept=self._sessions.grants)
         if answer is not None:
             self.statistics.pings_received += 1
             if self._kernel.failure is None:

@@ -80,6 +80,11 @@ class Sessions:
         """Whether messages of others are accepted now."""
         return self._manager.accepts_transfer(Transport.BINARY)
 
+    @property
+    def grants(self) -> bool:
+        """Whether another host that asked for a session now would get it (MS-MQQB 3.1.7.7 and its product note)."""
+        return self.accepts and not self._is_full
+
     def accept(self, address: str, now: Now) -> Session:
         """Start a session for a host that has connected."""
         return self._session(Role.ACCEPTOR, address, now)
@@ -170,9 +175,14 @@ class Sessions:
 
     def _refusal(self, _request: EstablishConnection) -> str | None:
         """The reason not to grant a session, or None (MS-MQQB 2.2.1, 3.1.5.3.1)."""
-        if len(self.by_connection) > self.settings.max_sessions and self._inbound() >= self.settings.max_sessions:
+        if self._is_full:
             return "the limit of sessions is reached"
         return None if self.accepts else "no messages are accepted now"
+
+    @property
+    def _is_full(self) -> bool:
+        limit = self.settings.max_sessions
+        return len(self.by_connection) >= limit and self._inbound() >= limit
 
     def _inbound(self) -> int:
         """Number of sessions granted to others."""
