@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.crash.daemons import SHORT_TIMERS, Daemon, loopback
+from tests.crash.daemons import SECONDS, SHORT_TIMERS, Daemon, loopback, patience
 from tests.daemon.strangers import Listener, Stranger
 from tests.daemon.test_forged_acks import copies, doctor, send, until, waiting
 from waypost.errors import InvalidParameter
@@ -54,23 +54,30 @@ class Sent:
 def test_strangers_take_no_place_of_a_destination_that_only_waits_for_its_message(alpha: Daemon) -> None:
     """After kill -9 it is not known that the message was sent. Its destination says so, and it is sent again later."""
     guid = b"\x0b" * 16
-    with Listener(33, guid) as beta:
-        (message,) = send(alpha, rf"DIRECT=TCP:{beta.address}\private$\orders", "1")
-        beta.read_until(UserMessage)
-        (packet,) = [packet for packet in beta.received if isinstance(packet, UserMessage)]
-        assert packet.transaction is not None
-        sent = Sent(packet.transaction.tx_sequence_id, 1, MessageIdentifier.parse(message.id))
-    alpha.kill()
-    alpha.start()
-    for number in range(MAX_KEPT_ACKS_OF_MESSAGE):
-        with Stranger(alpha, FIRST + number, guid) as stranger:
-            stranger.send(sent.acknowledged(guid, PURGED))
-    with Stranger(alpha, 33, guid) as destination:
-        destination.send(sent.acknowledged(guid))
+    with patience(10 * SECONDS, "a kill comes before alpha has stored that it sent the message") as turns:
+        for turn, _ in enumerate(turns):
+            with Listener(33, guid) as beta:
+                (message,) = send(alpha, rf"DIRECT=TCP:{beta.address}\private$\orders", str(turn))
+                beta.read_until(UserMessage)
+                alpha.kill()
+            (packet,) = [packet for packet in beta.received if isinstance(packet, UserMessage)]
+            assert packet.transaction is not None
+            place = packet.transaction.tx_sequence_id, packet.transaction.tx_sequence_number
+            sent = Sent(*place, MessageIdentifier.parse(message.id))
+            alpha.start()
+            for number in range(MAX_KEPT_ACKS_OF_MESSAGE):
+                with Stranger(alpha, FIRST + number, guid) as stranger:
+                    stranger.send(sent.acknowledged(guid, PURGED))
+            with Stranger(alpha, 33, guid) as destination:
+                destination.send(sent.acknowledged(guid))
+            if waiting(alpha):
+                break
+            # It was known that the message was sent.
+            assert copies(alpha, "system$;journal")[-1] == str(turn)
     assert waiting(alpha) == 1
     with Listener(33, guid) as beta:
         beta.read_until(UserMessage)
-        until("the copy is not there", lambda: copies(alpha, "system$;journal") == ["1"])
+        until("the copy is not there", lambda: copies(alpha, "system$;journal")[-1:] == [str(turn)])
     assert (copies(alpha, "system$;deadxact"), waiting(alpha)) == ([], 0)
 
 
