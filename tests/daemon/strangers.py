@@ -78,9 +78,9 @@ class Stranger:
     def of(self, kind: type[Packet]) -> list[Any]:
         return [packet for packet in self.received if isinstance(packet, kind)]
 
-    def read_until(self, kind: type[Packet]) -> None:
-        """Wait until a packet of this kind has come."""
-        while not self.of(kind):
+    def read_until(self, kind: type[Packet], count: int = 1) -> None:
+        """Wait until so many packets of this kind have come."""
+        while len(self.of(kind)) < count:
             assert self._read(), "the session was closed"
 
     def _read(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from waypost.api.protection import SIGNATURE_WORDS
 from waypost.clock import Now
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.stored_message import with_security_flags
@@ -268,7 +269,8 @@ class Checking:
 
     def _objection(self, packet: UserMessage, version: SignatureVersion, level: AuthenticationLevel) -> str:
         if level < self._rules.min_signature:
-            return f"the signature has version {version.name}, but security.min_signature requires a later version"
+            found = SIGNATURE_WORDS[level]
+            return f"the signature has the version {found}, but security.min_signature requires a later version"
         assert packet.security is not None
         cert, source = packet.security.sender_cert, packet.security.security_id
         if packet.security.sender_type == SENDER_QUEUE_MANAGER and not self._protection.is_signing_key(cert, source):
