@@ -124,8 +124,8 @@ class HostError(WaypostError):
     """Another host refused a read request, or did not acknowledge messages that were sent without a queue manager.
 
     `acknowledged` and `unknown` contain the indexes of messages in the list of sent messages. The host has acknowledged
-    the messages in `acknowledged`. It is unknown whether the messages in `unknown` have arrived. All other messages
-    have not arrived.
+    the messages in `acknowledged`. It is unknown whether the messages in `unknown` have arrived. None of the other
+    messages has arrived.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -208,7 +208,8 @@ class QueueExists(QueueError):
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited for a message. Open handles of a deleted queue can only be closed."""
+    """The queue of an operation was deleted, for example while a reader waited for a message. A handle of a deleted
+    queue can only be closed."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
@@ -220,8 +221,8 @@ class QueueNotAvailable(QueueError):
 
 
 class SharingViolation(QueueError):
-    """Another reader has opened the queue exclusively, or an exclusive open failed because the queue is
-    already open."""
+    """Another reader has opened the queue exclusively, or an attempt to open the queue exclusively failed because the
+    queue is already open."""
 
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
@@ -277,7 +278,7 @@ class IllegalCursorAction(WaypostError):
 
 
 class WaitError(WaypostError):
-    """A waiting read ended without a message."""
+    """The wait for a message ended without success."""
 
 
 class Timeout(WaitError):

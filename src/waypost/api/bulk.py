@@ -134,13 +134,13 @@ class PlannedRange(Record, frozen=True, kw_only=True):
     """The ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
-    is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
-    follow a message that is locked or not committed, `held_by` is the reason why this message is not available, and
-    `behind` is the number of the visible messages after it. `oldest` is the arrival time of the first message in
-    seconds since 1970 (0 if no message follows `after`). `rest` describes the messages that follow the plan. If
-    `is_gone` is true, the queue does not exist, or was deleted and created again. If the request contains
-    `marks_moves`, `as_of` is the second in which the plan was made. In this case, `fresh` contains the arrival numbers
-    of the planned messages that were moved to the queue in that second.
+    is empty. A plan without `up_to` ends before the first message that is locked or not committed. `held_by` is the
+    reason why this message is not available, and `behind` is the number of visible messages that follow it. If no
+    visible message follows it, or the plan ends earlier, `held_by` is "" and `behind` is 0. `oldest` is the arrival
+    time of the first message in seconds since 1970 (0 if no message follows `after`). `rest` describes the messages
+    that follow the plan. If `is_gone` is true, the queue does not exist, or was deleted and created again. If the
+    request contains `marks_moves`, `as_of` is the time when the plan was made, in whole seconds since 1970. In this
+    case, `fresh` contains the arrival numbers of the planned messages that were moved to the queue during this second.
     """
 
     # The format name and the kind of the queue, as in BulkQueue; "" if it is gone.
@@ -283,8 +283,8 @@ class Removed(Record, frozen=True):
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     """Receive and discard at most `max_messages` messages of a range. You can safely repeat the request.
 
-    If the request contains the `as_of` and the `fresh` of a plan with `marks_moves`, messages that were moved to the
-    queue after the plan was made stay in the queue.
+    If the request contains the `as_of` and the `fresh` of a plan with `marks_moves`, the request does not remove
+    messages that were moved to the queue after the plan was made.
     """
 
     name: QueueName
@@ -338,13 +338,13 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     `destination` is the queue of all messages in the batch, or "" if each message specifies its queue. (With Spark, a
     column specifies the queue of each message.) A batch without `destination` is committed in one step for all
     destinations. `run` is the GUID of the run. A commit request without `run` is a repetition of an earlier request
-    only if both requests contain the same stages. If a run writes the batch in several writes, `write` is the name of
-    one of these writes. Every run must commit the writes of a batch one by one, in the same order. With `is_version`,
+    only if both requests contain the same stages. If a run divides the batch into several writes, each write has a
+    name (`write`). Every run must commit the writes of a batch one by one, in the same order. With `is_version`,
     the batch is treated as committed if a batch with the same or a higher number is committed. With `is_anonymous`, the
     commit is remembered for only a day. The `query` of the batch can differ from the query that reads the messages. For
     example, `query` can be the name of an application. If the two queries differ, `within` is the batch that reads the
-    messages. A request with `within` is refused if the run of the reading batch has lost a claim. The commit is also
-    recorded as a commit of the reading batch.
+    messages. A request with `within` is refused if the run of the batch in `within` has lost a claim. The commit is
+    also recorded as a commit of the batch in `within`.
     """
 
     query: BulkName

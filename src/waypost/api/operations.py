@@ -393,7 +393,7 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/handles/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close a handle. Reads that use the handle and wait for a message are cancelled."""
+    """Close a handle. The request also cancels all reads that use the handle and wait for a message."""
 
     identifier: Identifier
 

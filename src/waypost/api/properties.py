@@ -330,7 +330,10 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     ]
     delivery: Annotated[str, Meta(description="Either express or recoverable.")]
     transactional: Annotated[bool, Meta(description="Whether the message was sent in a transaction.")]
-    sent_time: Annotated[str, Meta(description="Time of sending by the clock of the sender, in ISO 8601 and UTC.")]
+    sent_time: Annotated[
+        str,
+        Meta(description="Time when the message was sent (according to the clock of the sender), in ISO 8601 and UTC."),
+    ]
     arrived_time: Annotated[str, Meta(description="Time of arrival at this queue manager, in ISO 8601 and UTC.")]
     source_machine: Annotated[str, Meta(description="The GUID of the sending queue manager.")]
     sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims to have, or null.")]
@@ -508,9 +511,9 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     Only outgoing queues have the fields from `state` to `connections`. For other queues, the values of these fields are
     None, and the JSON object omits the fields. `state` is a word such as inactive or connected. `next_hops` lists the
     addresses of the next hop. `unacknowledged` is the number of transactional messages that were sent and not
-    acknowledged. `unread` is the number of transactional messages that arrived and were not received. `last_error` is
-    the reason why the last connection failed, or "". `connections` lists the last connection events, with the newest
-    event at the end.
+    acknowledged. `unread` is the number of transactional messages that have arrived at the destination, but have not
+    been received yet. `last_error` is the reason why the last connection failed, or "". `connections` lists the last
+    connection events, with the newest event at the end.
 
     All queues have the following fields. `damaged_count` is the number of messages that were damaged on disk and
     removed from the queue. `oldest_time` is the arrival time of the oldest message, or None if the queue is empty.

@@ -18,8 +18,8 @@ class SequenceInfo(Record, frozen=True):
     `time_stamp`. `number` is the number of the last accepted message of an incoming sequence, or of the last message of
     an outgoing sequence. `addresses` are the addresses of the senders of an incoming sequence, or of the next hops of
     an outgoing sequence. `last_time` is the time of the last message of an incoming sequence, or of the last
-    acknowledgment of an outgoing sequence. `rejected` is the number of messages since `last_time` that were out of
-    order or refused. `unacknowledged` is the number of sent messages without an acknowledgment. If the sequence is
+    acknowledgment of an outgoing sequence. `rejected` is the number of messages that were out of order or refused
+    since `last_time`. `unacknowledged` is the number of sent messages without an acknowledgment. If the sequence is
     refused, `reason` is the reason.
     """
 

@@ -25,7 +25,7 @@ _log: Final = logging.getLogger("waypost.http")
 
 
 async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
-    """Return a backup of all data on disk as a stream. `waypost store restore` can read this stream.
+    """Return a stream with a backup of all data on disk. `waypost store restore` can read this stream.
 
     Only one backup can run at a time. While a backup runs, another request gets the status 409. `waypost store restore`
     refuses an incomplete stream.
