@@ -79,7 +79,8 @@ def release(
     """Release the messages of a claim, so that other readers can receive them.
 
     If a reader is processing the claimed messages, its next request is refused, and the reader stops. Restart the
-    reader to continue. Messages that the reader processed before the release are processed again after the restart.
+    reader to continue. After the restart, the reader processes messages a second time if it already processed them
+    before the release.
 
     A claim without messages is kept, because its reader might come back. At most 10,000 claims are kept. If the reader
     will not come back, delete the claim with --forget. The option --forget is refused while a reader uses the claim.

@@ -204,7 +204,7 @@ def acl(
         str | None, typer.Option(metavar="TEXT", help="Replace all entries with this security descriptor in SDDL.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Allow the change even if nobody can change the rights afterwards.")
+        bool, typer.Option("--force", help="Apply the new rights even if nobody can change them afterwards.")
     ] = False,
     as_json: Json = False,
 ) -> None:

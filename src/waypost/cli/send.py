@@ -55,8 +55,8 @@ def send(
         bool,
         typer.Option(
             "--express",
-            help="Keep the message only in memory. This option is faster, but the message is lost if the queue manager "
-            "that holds it stops.",
+            help="Keep the message only in memory. This option is faster, but the message is lost if its queue manager "
+            "stops.",
         ),
     ] = False,
     recoverable: Annotated[bool, typer.Option("--recoverable", help="Store the message on disk (default).")] = False,

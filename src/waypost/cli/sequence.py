@@ -44,7 +44,7 @@ def list_sequences(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of sequences to show.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List transactional sequences. The column DIRECTION shows out (outgoing), in (incoming) or refused.
+    """List transactional sequences. The column DIRECTION contains "out" (outgoing), "in" (incoming) or "refused".
 
     \b
     waypost sequence list
@@ -219,7 +219,8 @@ def revoke(
     *,
     as_json: Json = False,
 ) -> None:
-    """Remove an address from the admitted addresses. Acknowledgments that were already applied stay applied.
+    """Remove an address from the admitted addresses. The removal does not undo acknowledgments that were already
+    applied.
 
     \b
     waypost sequence revoke 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7

@@ -130,7 +130,7 @@ def set_user(
     ] = None,
     groups: Groups = None,
     ntlm: Annotated[
-        bool | None, typer.Option("--ntlm/--no-ntlm", help="Allow or forbid that the user logs on over RPC with NTLM.")
+        bool | None, typer.Option("--ntlm/--no-ntlm", help="Allow or forbid the user to log on over RPC with NTLM.")
     ] = None,
     password_file: PasswordFile = None,
     as_json: Json = False,

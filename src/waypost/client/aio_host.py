@@ -40,9 +40,9 @@ def msmq(
         async with waypost.aio.msmq("winserver01") as host:
             await host.send(r"private$\\orders", "42 bolts", label="from Linux")
 
-    The arguments and errors are the same as for waypost.msmq. A message might arrive even if its send was cancelled. If
-    a receive is cancelled, the client also cancels the request at the host. If a message has already arrived for the
-    cancelled receive, the next receive of the same queue object returns the message.
+    The arguments and errors are the same as for waypost.msmq. A message might arrive even if the call that sends it was
+    cancelled. If a receive is cancelled, the client also cancels the request at the host. If a message has already
+    arrived for the cancelled receive, the next receive of the same queue object returns the message.
     """
     address = HostAddress.of(host, port, bind, timeout, identifier)
     return Host(AioMsmq(address, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port))))
@@ -59,20 +59,20 @@ class Host(ManagerSender):
     seconds for an express message.
 
     The acknowledgment means that the host is now responsible for the message. It does not mean that the message reached
-    its queue. The argument `acknowledge` requests reports about the arrival of the message, and the host sends these
-    reports to the `admin_queue`. Not every host sends these reports. The arguments are the same as for `Queue.send`.
-    Queue names refer to queues on the host. `transaction`, `journal` and `dead_letter` are refused, because these
-    arguments require a local queue manager.
+    its queue. With the argument `acknowledge`, the caller asks for reports about the arrival of the message. The host
+    sends these reports to the `admin_queue`, but some hosts do not support them. The arguments are the same as for
+    `Queue.send`. Queue names refer to queues on the host. `transaction`, `journal` and `dead_letter` are refused,
+    because these arguments require a local queue manager.
 
     `send_many` sends the messages in order. A call that fails might have sent some of its messages. The `timeout`
     applies to all messages of a call together. If `send` or `send_many` fails, it raises a HostError, which is
     HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error lists the acknowledged messages. The
     attribute `is_outcome_unknown` of the error is true if some unacknowledged messages might have arrived.
 
-    Reads use the protocol MS-MQRR, or the protocol MS-MQQP if the host is older. Reads raise a HostError if the host is
-    unreachable or does not serve readers, and QueueNotFound if the queue does not exist. They raise
-    AuthenticationFailed if the host refuses the user, and AccessDenied if the user has no right to read the queue. Many
-    reads can wait at the same time, over a few connections.
+    For reading, the client uses the protocol MS-MQRR, or the protocol MS-MQQP if the host is older. A read raises a
+    HostError if the host is unreachable or does not serve readers, and QueueNotFound if the queue does not exist. It
+    raises AuthenticationFailed if the host refuses the user, and AccessDenied if the user has no right to read the
+    queue. Many reads can wait at the same time, over a few connections.
     """
 
     __slots__ = ("_transport",)
@@ -139,8 +139,8 @@ class Host(ManagerSender):
         return await self._destination(queue).send_records(bodies, properties, transaction)
 
     async def close(self) -> None:
-        """Close the connections. Sends that wait for an acknowledgment raise SessionLost, and waiting reads raise
-        OperationCancelled. A second call does nothing.
+        """Close the connections. If a send is waiting for an acknowledgment, it raises SessionLost. A waiting read
+        raises OperationCancelled. A second call does nothing.
         """
         await self._transport.close()
 

@@ -90,8 +90,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
 
     @property
     def guid(self) -> str:
-        """The GUID of the queue manager, which was created together with its data folder. The ids of the messages that
-        the queue manager sends begin with this GUID.
+        """The GUID of the queue manager. The GUID was created together with the data folder. It is the first part of
+        the id of each message that the queue manager sends.
         """
         return self._transport.guid
 
@@ -124,9 +124,9 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         """Return an object for the queue with this name. The first use of the object checks that the queue exists.
 
         All calls with the same name return the same object, so closing this object cancels all its waiting reads. With
-        `exclusive`, the call returns a separate object. From the first receive of the separate object until it is
-        closed, no other reader can receive from the queue. The first receive raises SharingViolation if other readers
-        have the queue open.
+        `exclusive`, the call returns a separate object. Its first receive opens the queue exclusively: no other
+        reader can receive from the queue until the object is closed. The first receive raises SharingViolation if other
+        readers have the queue open.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -190,8 +190,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return (await self._transport.call(AdmitAddress(guid=guid, address=address))).believed
 
     async def revoke_sequence_address(self, guid: str, address: str) -> None:
-        """Revoke an address that `admit_sequence_address` admitted. Acknowledgments that were already applied stay
-        applied.
+        """Revoke an address that `admit_sequence_address` admitted. The revocation does not undo acknowledgments that
+        were already applied.
 
         Raises InvalidParameter if this address was not admitted for this queue manager.
         """
@@ -205,7 +205,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return [(each.guid, each.address) for each in (await self._transport.call(ListAdmitted())).addresses]
 
     async def claims(self, queue: Name | None = None, *, idle: bool = False) -> list[ClaimObject]:
-        """List the messages that readers of `queue`, or of all queues, have claimed.
+        """List the claims of readers on messages of `queue`, or on messages of all queues.
 
         Other readers do not get the claimed messages. Each entry of the list is one part of a claim. `lease_left_s` is
         the time until the lease of the part expires, in seconds. `held_by` is the reason why the part stays claimed
@@ -441,11 +441,11 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return await self._transport.call(asked(operation))
 
     async def close(self) -> None:
-        """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions are aborted.
+        """Close the queue manager. A waiting read raises OperationCancelled, and open transactions are aborted.
 
-        A queue manager in this process writes pending changes, stops and releases its folder, and its express messages
-        are lost. Raises a StoreError if a write failed. A daemon continues to run. If the first call was interrupted, a
-        second call completes it. Otherwise, a second call does nothing.
+        A queue manager in this process writes its pending changes, stops, and then releases its folder. Its express
+        messages are lost. Raises a StoreError if a write failed. A daemon continues to run. If the first call was
+        interrupted, a second call completes it. Otherwise, a second call does nothing.
         """
         await self._transport.close()
 

@@ -45,10 +45,10 @@ def open(  # noqa: A001, as in waypost.client.opening
             print((await orders.receive()).text)
 
     Without `async with`, use `await waypost.aio.open(...)`. The arguments and errors are the same as for waypost.open.
-    Only writes to disk use another thread. If several tasks send messages in the same turn of the event loop, these
-    sends share one flush to disk. A cancelled receive stops waiting. If the queue manager has already removed a message
-    for the cancelled receive, the message is lost. To prevent this loss, use a timeout or a transaction instead of
-    cancelling the receive.
+    The queue manager writes to disk in another thread. If several tasks send messages in the same turn of the event
+    loop, these sends share one flush to disk. A cancelled receive stops waiting. If the queue manager has already
+    removed a message for the cancelled receive, the message is lost. To prevent this loss, use a timeout or a
+    transaction instead of cancelling the receive.
     """
     check_store(path, max_size)
     wanted = settings(name, quota_kb)

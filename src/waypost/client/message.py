@@ -254,8 +254,8 @@ class Message(ShownProperties):
 
     @property
     def trace(self) -> str | None:
-        """The queue for tracing reports. The value is an empty string if the message is traced without a queue, and
-        None if the message is not traced.
+        """The queue that receives the tracing reports. The value is an empty string if the message is traced without
+        a queue, and None if the message is not traced.
         """
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:

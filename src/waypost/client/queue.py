@@ -418,8 +418,8 @@ class Queue(QueueSender, QueueSetter):
         `revoke` removes all entries of a user or group. A name is a user, a group, a SID, everyone, anonymous or
         administrators. The rights are receive, peek, send, receive-journal, set-properties, get-properties, delete,
         get-permissions, set-permissions, take-ownership and full. `sddl` replaces all entries, and is not allowed
-        together with `grant`, `deny`, `revoke` and `owner`. If nobody could change the rights after a change, the
-        change requires `force`.
+        together with `grant`, `deny`, `revoke` and `owner`. If nobody could change the rights afterwards, the call
+        requires `force`.
         """
         operation = SetAcl(
             name=self._text,
@@ -443,12 +443,12 @@ class Queue(QueueSender, QueueSetter):
         self._call(ResumeQueue(name=self._text))
 
     def delete(self) -> None:
-        """Delete the queue with its messages, subqueues and journal. Waiting reads raise QueueDeleted."""
+        """Delete the queue with its messages, subqueues and journal. A waiting read raises QueueDeleted."""
         self._call(DeleteQueue(name=self._text))
         self._forget(self._name, self)
 
     def close(self) -> None:
-        """Close the queue object. Waiting reads raise OperationCancelled. The next use of the object opens the queue
+        """Close the queue object. A waiting read raises OperationCancelled. The next use of the object opens the queue
         again.
 
         All callers of `manager.queue(name)` share one object, so closing this object cancels the waiting reads of all

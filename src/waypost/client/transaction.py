@@ -31,8 +31,8 @@ _IN_DOUBT: Final = "in doubt"
 
 
 class Transaction:
-    """A transaction, as returned by `manager.transaction()`. Pass the object as the argument `transaction` to sends and
-    receives.
+    """A transaction, as returned by `manager.transaction()`. Pass the object as the argument `transaction` to calls
+    that send or receive messages.
 
     A transaction is atomic. A commit makes the sent messages visible and removes the received messages, all at the same
     time. The first send or receive begins the transaction at the queue manager.

@@ -52,7 +52,7 @@ def replay(
         typer.Option(
             "--map",
             metavar="FROM=TO",
-            help="Send the messages of the queue FROM to the queue TO. This option can be repeated.",
+            help="Use TO as the destination for all messages of the queue FROM. This option can be repeated.",
         ),
     ] = None,
     map_file: Annotated[
