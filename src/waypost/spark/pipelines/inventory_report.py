@@ -135,7 +135,7 @@ def _checks(checked: Sequence[dict[str, Any]]) -> list[Section]:
     notes: list[Part] = []
     if any(row["duplicates"] or row["out_of_order"] for row in checked):
         notes.append(
-            Note("Some messages are duplicated, or arrived after a later message of their transaction.", Tone.BAD)
+            Note("Some messages are duplicated, or were overtaken by a later message of their transaction.", Tone.BAD)
         )
     if any(row["cut_at_start"] or row["cut_at_end"] for row in checked):
         notes.append(
