@@ -77,7 +77,7 @@ def test_a_send_that_failed_promises_nothing() -> None:
 def test_a_message_that_was_refused_never_comes_out() -> None:
     client = Client()
     client.did(send(1), status=HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-    with pytest.raises(Violation, match="<1> was received, but the request to send it was refused"):
+    with pytest.raises(Violation, match="received the message <1>, although the request to send it was refused"):
         client.received(1)
 
 

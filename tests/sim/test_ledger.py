@@ -98,7 +98,7 @@ def test_transactional_messages_come_in_the_order_of_their_commits() -> None:
     ledger = make_ledger()
     first, second = new_message(ledger, 1, Kind.TRANSACTIONAL), new_message(ledger, 2, Kind.TRANSACTIONAL)
     put(ledger, "b", "t", second)
-    with pytest.raises(Violation, match="arrived after a message that was committed later"):
+    with pytest.raises(Violation, match="was committed before another message, but arrived after that message"):
         put(ledger, "b", "t", first, at=2)
 
 

@@ -323,7 +323,9 @@ def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:
         raise Violation(f"{due_queue.key}: expected the attributes {plan}, but found {found}")
     waiting = [len(handle.waits) for handle in due_queue.waiting.values()]
     if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
-        raise Violation(f"{due_queue.key}: expected {waiting} waiting reads, but found different numbers")
+        raise Violation(
+            f"{due_queue.key}: expected the numbers of waiting reads {waiting}, but found different numbers"
+        )
     if len(queue.descriptors) != len(due_queue.handles):
         raise Violation(
             f"{due_queue.key}: expected {len(due_queue.handles)} handles, but found {len(queue.descriptors)}"

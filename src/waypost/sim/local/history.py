@@ -233,7 +233,7 @@ class History:
         if uid in self._aborted:
             raise Violation(f"the message <{uid}> was received, but its send was not committed")
         if uid in self._refused_sends:
-            raise Violation(f"the message <{uid}> was received, but the request to send it was refused")
+            raise Violation(f"a client received the message <{uid}>, although the request to send it was refused")
         self._received[uid] = None
 
 

@@ -176,7 +176,7 @@ class Bulk:
             if state.behind != behind or bool(state.held_by) != bool(behind):
                 raise Violation(
                     f"the queue {queue.key} reports {state.behind} messages after its stable number, "
-                    f"but the correct number is {behind}"
+                    f"but the correct count is {behind}"
                 )
 
         self._answer(call, check, max(due[2], due[3]))
@@ -225,9 +225,7 @@ class Bulk:
                 raise Violation(f"expected at most {wanted.max_messages} messages of {queue.key}, but found {count}")
             end = up_to if count == len(rows) else rows[count - 1].lookup_id & SEQUENCE
             if (found.end, found.is_last) != (end, count == len(rows)):
-                raise Violation(
-                    f"{queue.key}: expected the read up to {up_to} to end at {end}, but it ended at {found.end}"
-                )
+                raise Violation(f"{queue.key}: the read up to {up_to} must end at {end}, but ended at {found.end}")
 
         self._answer(call, check, max((row.lookup_id & SEQUENCE for row in rows), default=0))
 

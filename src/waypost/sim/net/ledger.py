@@ -251,7 +251,7 @@ class Ledger:
             key = sent.source, sent.name, str(sent.plan)
             last = self._last.get(key)
             if last is not None and last >= sent.order:
-                raise Violation(f"{sent} arrived after a message that was committed later")
+                raise Violation(f"{sent} was committed before another message, but arrived after that message")
             self._last[key] = sent.order
             return
         before, now = counts
