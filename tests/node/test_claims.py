@@ -328,7 +328,7 @@ def test_a_question_that_no_reader_can_have_is_refused(rig: BulkRig) -> None:
     with pytest.raises(TransactionSequence, match="has no part 2; its last part is 1"):
         rig.claim(2)
     rig.claim(1, max_messages=1)
-    with pytest.raises(TransactionSequence, match="up to number 1 are already processed"):
+    with pytest.raises(TransactionSequence, match="is already processed up to part 1, so"):
         rig.claim(0)
     with pytest.raises(TransactionSequence, match="part 1 of the claim c is already processed"):
         rig.claimed(1)

@@ -245,19 +245,19 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     send_insecure_nacks: Annotated[
         bool,
         Meta(
-            description="Also send negative acknowledgments that reveal information about queues or rights to the "
-            "sender: unknown queue, access denied, bad signature, bad encryption, and unsupported cryptographic "
+            description="Also send negative acknowledgments from which the sender learns something about queues or "
+            "rights: unknown queue, access denied, bad signature, bad encryption, and unsupported cryptographic "
             "provider (MS-MQQB 3.1.7.15, SendInsecureNacks)."
         ),
     ] = _TRANSFER.send_insecure_nacks
     ack_hosts: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="Hosts to which the daemon sends acknowledgments that messages from other hosts request. The "
-            "value `any` allows every host that a message specifies in the name of an administration queue. The value "
-            "`known` allows the hosts in `routing.routes` or in the directory, and hosts to which this computer has "
-            "sent messages. A list contains host names, IP addresses and GUIDs, as used in the names of administration "
-            "queues. The list can also contain `known`. If the list is empty, no host is allowed."
+            description="Hosts to which the daemon sends acknowledgments that are requested by messages from other "
+            "hosts. The value `any` allows every host that a message specifies in the name of an administration queue. "
+            "The value `known` allows the hosts in `routing.routes` or in the directory, and hosts to which this "
+            "computer has sent messages. A list contains host names, IP addresses and GUIDs, as used in the names of "
+            "administration queues. The list can also contain `known`. If the list is empty, no host is allowed."
         ),
     ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[

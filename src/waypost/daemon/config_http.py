@@ -26,7 +26,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["token", "open"],
         Meta(
             description="Access over TCP if the keys `token` and `token_file` are not set. With `token`, clients must "
-            "send the token in the file `token` of the data folder. The daemon creates this file at its first start. "
+            "send the token from the file `token` in the data folder. The daemon creates this file at its first start. "
             "Programs that run under the account of the daemon find the token automatically, or use the Unix socket "
             "`http.sock` of the data folder. With `open`, every program that can connect to the port has full control, "
             "if the queue manager has no users."

@@ -88,8 +88,8 @@ _TRANSFER: Final = {
         "too many acknowledgments from unknown addresses are stored."
     ),
     "transactional_acks_unmatched": (
-        "Number of acknowledgments for messages that do not wait for an acknowledgment. An acknowledgment that no "
-        "message waits for is late, repeated or forged."
+        "Number of acknowledgments for messages that do not wait for an acknowledgment. Such an "
+        "acknowledgment is late, repeated or forged."
     ),
     "duplicates_discarded": "Number of messages that were discarded because the same message had arrived before.",
     "messages_rejected": "Number of messages that no queue of this computer accepted.",
@@ -114,7 +114,8 @@ _TRANSFER: Final = {
     "messages_returned": "Number of messages of this computer that came back because of a wrong route.",
     "pings_received": "Number of pings received.",
     "dials_for_strangers": (
-        "Number of attempts to connect to a host only to send acknowledgments that messages from other hosts requested."
+        "Number of connection attempts whose only purpose was to send acknowledgments that were requested by messages "
+        "from other hosts."
     ),
     "acks_refused": (
         "Number of acknowledgments that were not sent to administration queues, because of the setting "

@@ -497,8 +497,8 @@ def _check_after(claim: ClaimRecord, wish: Claim) -> None:
         return
     if wish.after < claim.settled:
         raise TransactionSequence(
-            f"the parts of the claim {wish.claim} up to number {claim.settled} are already processed, so the claim "
-            f"cannot continue after number {wish.after}; begin another claim"
+            f"the claim {wish.claim} is already processed up to part {claim.settled}, so the claim cannot continue "
+            f"after part {wish.after}; begin another claim"
         )
     raise _over(wish.claim, claim, wish.after)
 

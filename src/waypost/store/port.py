@@ -197,7 +197,9 @@ def megabytes(size: int) -> str:
     return f"{size / _MEGABYTE:.1f} MB"
 
 
-LOW: Final = "New messages are refused. Receives, purges and acknowledgments continue."
+LOW: Final = (
+    "New messages are refused. Programs can still receive and purge messages, and acknowledgments are still processed."
+)
 LOW_HINT: Final = "receive or purge messages, or free space on the disk"
 
 # Of a store that has no end.
