@@ -420,8 +420,8 @@ class Queue(QueueSender, QueueSetter):
         `revoke` removes all entries of a user or group. A name is a user, a group, a SID, everyone, anonymous or
         administrators. The rights are receive, peek, send, receive-journal, set-properties, get-properties, delete,
         get-permissions, set-permissions, take-ownership and full. `sddl` replaces all entries, and is not allowed
-        together with `grant`, `deny`, `revoke` and `owner`. If nobody could change the rights afterwards, the call
-        requires `force`.
+        together with `grant`, `deny`, `revoke` and `owner`. `force` is required for a change after
+        which nobody can change the rights.
         """
         operation = SetAcl(
             name=self._text,

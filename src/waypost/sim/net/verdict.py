@@ -114,7 +114,7 @@ class Verdict:
         if not sent.negative_journaling or not is_known or self._hosts[0].swarm.limits.quota != UNLIMITED:
             return
         if not sent.dead or sent.dead_class not in sent.refusals:
-            raise Violation(f"{sent} was refused, but is not a dead-letter message with the class of the refusal")
+            raise Violation(f"{sent} was refused, but no dead-letter message shows this refusal")
 
     def _check_express(self, sent: SentMessage) -> None:
         if not sent.is_accepted:
