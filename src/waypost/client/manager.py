@@ -427,7 +427,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     def call(self, operation: Operation[R], /) -> R:
-        """Run an operation for which this class has no method, and return the reply to the operation.
+        """Run an operation for which this class has no method. Returns the reply of the queue manager.
 
             plan = manager.call(PlanRange(name="orders", parts=4))
 
