@@ -35,6 +35,10 @@ MAX_SUB_AUTHORITIES: Final = 15
 
 # Bytes of an RSA modulus: 16384 bits, the longest key that CryptoAPI makes. MS-MQQB 2.4 has no bound.
 MAX_RSA_MODULUS: Final = 2048
+# Bits of RSA keys that sign and encrypt here. Shorter keys are broken in hours or months; longer ones stop a worker for
+# seconds.
+MIN_RSA_BITS: Final = 1024
+MAX_RSA_BITS: Final = 16_384
 
 # A captured frame or capture file block; the tools that write captures stop at 256 KiB, or 128 MiB for USB, which is
 # not ours to read.

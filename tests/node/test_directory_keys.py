@@ -1,5 +1,6 @@
 """Keys and certificates that the directory has: those of users, of other queue managers and of this one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,22 @@ from waypost.directory.topology import User
 from waypost.drive.driver import Driver
 from waypost.drive.keys.formats import public_key_list
 from waypost.drive.keys.key_folder import KeyFolder
+from waypost.drive.keys.rsa_work import perform
 from waypost.drive.keys.settings import KeySettings
 from waypost.drive.keys.workers import Workers
+from waypost.errors import InvalidParameter
 from waypost.node.directory import DirectoryMode
+from waypost.node.effects import MakeKeys
 from waypost.node.recovery import Settings
+from waypost.security.ciphers import PROVIDER_TYPES
 from waypost.security.protection_facts import ProtectionFacts, keys_by_provider
+from waypost.security.work import WrapKeys
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.certificates import MqUserSignCert, MqUserSignCerts
-from waypost.wire.keys import MqDsPublicKeys, ProviderType
+from waypost.wire.keys import KeyType, MqDsPublicKey, MqDsPublicKeys, ProviderType, PublicKeyBlob
 from waypost.wire.management import ConnectionStatus
 from waypost.wire.sid import Sid
+from waypost.wire.user_message import UserMessage
 
 EMBEDDED = DirectoryMode.EMBEDDED
 
@@ -173,3 +180,51 @@ def test_the_first_start_with_a_directory_publishes_the_keys_of_the_queue_manage
     assert public_key_list(folder.current("exchange").public_key()) == exchange_keys
     assert public_key_list(folder.current("signing").public_key()) == signing_keys
     assert exchange_keys != signing_keys
+
+
+def listed(blob: PublicKeyBlob) -> MqDsPublicKeys:
+    return MqDsPublicKeys(tuple(MqDsPublicKey(kind, each.value, blob) for each, kind in PROVIDER_TYPES.items()))
+
+
+def pair(net: Net, keys: MqDsPublicKeys) -> tuple[Host, Host]:
+    """A host with a directory, and another one that the directory knows with these keys."""
+    a = net.add("a", directory=EMBEDDED)
+    b = net.add("b", TransferSettings(send_insecure_nacks=True))
+    b.create("q")
+    b.key_desk.exchange = (pkcs8(key(9)),)
+    put(a, replace(queue_manager(b), public_encryption_key_list=keys))
+    return a, b
+
+
+def test_no_body_is_encrypted_with_a_weak_key_of_the_directory(net: Net) -> None:
+    a, b = pair(net, listed(PublicKeyBlob.from_numbers(KeyType.CALG_RSA_KEYX, 65537, (1 << 511) + 1)))
+    a.send(b.name_of("q"), secret(b"a secret", negative_journaling_requested=True))
+    assert net.packets(UserMessage, "a", "b") == []
+    assert a.classes(";deadletter") == [BAD_ENCRYPTION]
+
+
+def test_a_failure_with_an_earlier_key_does_not_count_for_the_key_of_now(net: Net) -> None:
+    a, b = pair(net, exchange(8))
+    a.key_desk.is_held = True
+    a.send(b.name_of("q"), secret(b"a secret", negative_journaling_requested=True))
+    write(a, queue_manager(b, 9))
+    a.key_desk.is_held = False
+    (work,) = a.key_desk.held
+    a.node.kernel.job_done(work.job, InvalidParameter("cannot encrypt with the public key"), net.now)
+    net.settle()
+    assert [each.body for each in b.messages("q")] == [b"a secret"]
+    assert a.classes(";deadletter") == []
+
+
+def test_other_changes_of_the_directory_do_not_hold_up_a_message_that_waits_for_its_key(net: Net) -> None:
+    a, b = pair(net, exchange(9))
+    a.key_desk.is_held = True
+    a.send(b.name_of("q"), secret(b"a secret"))
+    (work,) = a.key_desk.held
+    assert isinstance(work.request, MakeKeys)
+    put(a, user(ALICE, 1))
+    made = perform(WrapKeys(work.request.key.pub_exp, work.request.key.modulus, work.request.size, 1))
+    a.node.kernel.job_done(work.job, made, net.now)
+    net.settle()
+    assert len(a.key_desk.held) == 1
+    assert [each.body for each in b.messages("q")] == [b"a secret"]

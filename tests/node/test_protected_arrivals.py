@@ -191,6 +191,32 @@ def test_a_signature_for_several_queues_covers_the_lists(net: Net) -> None:
     assert a.network.statistics.messages_unverified == 1
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_signature_for_one_queue_does_not_cover_lists_of_queues_that_somebody_adds(net: Net, version: int) -> None:
+    """readings MQQB 7.53"""
+    a = add(net)
+    peer = connected(net, a)
+    packet = sign(peer.message(Q, "mine", **ADMIN), version)
+    packet.multi_queue = MultiQueueFormatHeader()
+    packet.multi_queue.destination.elements = [from_format_name(FormatName.parse(Q))]
+    packet.multi_queue.response.elements = [from_format_name(FormatName.parse(r"DIRECT=OS:evil\private$\r"))]
+    peer.send(packet)
+    assert (a.messages("q"), a.classes("admin")) == ([], [BAD_SIGNATURE])
+
+
+def test_marks_that_only_a_queue_manager_makes_do_not_arrive(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    packet = peer.message(Q, "x")
+    ours = security_header.AU | security_header.AS | security_header.PRIVATE | security_header.UNSENT
+    packet.security = SecurityHeader(SENDER_SID | ours, ALICE.encode())
+    peer.send(packet)
+    (message,) = a.messages("q")
+    stored = UserMessage.decode(message.packet).security
+    assert stored is not None
+    assert not stored.flags & ours
+
+
 @pytest.mark.spec("MQQB-3.1.5.8.3-10", "MQQB-3.1.5.8.3-16", "MQMQ-2.2.19.3-15", "MQMQ-2.2.19.3-18")
 @pytest.mark.spec("MQMQ-2.2.19.3-20", "MQMQ-2.2.20.6-05", "MQDMPR-3.1.1.12-09")
 @pytest.mark.parametrize(("level", "algorithm", "size"), CIPHERS + OLD_CIPHERS)

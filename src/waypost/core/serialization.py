@@ -50,7 +50,7 @@ from waypost.wire.user_message import UserMessage
 
 _SYSTEM_PROVIDERS: Final = frozenset({BASE_PROVIDER, ENHANCED_PROVIDER})
 # Facts that only the queue manager of the queue knows: on the wire they are zero, or a claim.
-_AUTHENTICATED: Final = security_header.AU | security_header.AS | security_header.PRIVATE
+_OURS: Final = security_header.AU | security_header.AS | security_header.PRIVATE | security_header.UNSENT
 _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header.ID_SHIFT
 
 # Indexed by the value in the packet, which its decoder has checked: cheaper than a call of the enumeration.
@@ -164,8 +164,8 @@ def received_message(packet: UserMessage, data: bytes) -> Message:
     """The message of a packet that is decoded already, and its bytes without a SessionHeader."""
     message = message_from_packet(packet)
     security = packet.security
-    if security is not None and security.flags & _AUTHENTICATED:
-        security = replace(security, flags=security.flags & ~_AUTHENTICATED)
+    if security is not None and security.flags & _OURS:
+        security = replace(security, flags=security.flags & ~_OURS)
         data = replace(packet, session=None, security=security).encode()
     message.packet = data
     return message

@@ -477,8 +477,8 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     level: Annotated[
         Literal["", Level],
         Meta(
-            description="Protection of calls. If the value is empty, calls with `user` have the level `privacy`, and other "
-            "calls have the level `none`."
+            description="Protection of calls. If the value is empty, calls with `user` have the level `privacy`, and "
+            "other calls have the level `none`."
         ),
     ] = ""
     rpc_port: Annotated[

@@ -2,7 +2,6 @@
 MS-MQQB 3.1.1.3.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -18,9 +17,9 @@ from waypost.security.access import QUEUE_MANAGER, Sender, user_sender
 from waypost.security.aging_cache import AgingCache
 from waypost.security.certificates import public_key_of
 from waypost.security.ciphers import BodyEncryption, BodySealer, CryptoServiceProvider
-from waypost.security.protection_facts import NO_FACTS, ExchangeKeys, ProtectionFacts, keys_by_provider
+from waypost.security.protection_facts import NO_FACTS, ExchangeKeys, ProtectionFacts, strong_keys
 from waypost.wire.format_names import DirectFormatName, FormatName
-from waypost.wire.keys import KeyType, SessionKeyAlgorithm
+from waypost.wire.keys import KeyType, PublicKeyBlob, SessionKeyAlgorithm
 from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
 
 K = TypeVar("K")
@@ -37,7 +36,8 @@ _LATER: Final = 60.0
 # The destination of an encrypted message: the GUID of its queue manager, or the host of a direct name.
 Remote = bytes | str
 # RemoteQMGuid, CryptoServiceProvider and CryptoAlgorithm of a CachedSymmetricKey.
-SendKey = tuple[Remote, CryptoServiceProvider, SessionKeyAlgorithm]
+# The public key belongs to it: a symmetric key that is made for it never counts for another one.
+SendKey = tuple[Remote, CryptoServiceProvider, SessionKeyAlgorithm, PublicKeyBlob]
 # SourceQueueManager, provider, algorithm, and EncryptedSymmetricKey.
 ReceiveKey = tuple[bytes, CryptoServiceProvider, SessionKeyAlgorithm, bytes]
 
@@ -80,20 +80,18 @@ class Protection:
 
     def facts_changed(self, facts: ProtectionFacts) -> None:
         """Take the facts of the key folder. Nothing that was true before counts any more."""
-        self._take(facts)
+        self.facts = facts
+        for cache in (self.receive_keys, self.send_keys, self.user_certs):
+            cache.clear()
         self._answered = {**self._answered, **facts.answered}
         if self._kernel.failure is None and not self._directory.has_keys(facts.encryption_list, facts.signing_list):
             with self._kernel.operation(self._kernel.now):
                 self._directory.publish_keys(facts.encryption_list, facts.signing_list)
 
     def directory_changed(self) -> None:
-        """Take what the directory has now. Keys that are being made for earlier facts are not used."""
-        self._take(replace(self.facts))
-
-    def _take(self, facts: ProtectionFacts) -> None:
-        self.facts = facts
-        for cache in (self.receive_keys, self.send_keys, self.user_certs, self._directory_keys):
-            cache.clear()
+        """Forget what the directory said before."""
+        self.user_certs.clear()
+        self._directory_keys.clear()
 
     def remember(self, cache: AgingCache[K, V], key: K, value: V, now: Now) -> None:
         """Add an entry to a cache, which is cleaned up when its oldest entry ends."""
@@ -138,11 +136,13 @@ class Protection:
             key = public_key_of(certificate, KeyType.CALG_RSA_KEYX)
         except DecodeError:
             return False
-        if any(each.a_buf == key for each in self._directory.signing_keys_of(queue_manager).a_public_keys):
+        if any(
+            each.a_buf.numbers == key.numbers for each in self._directory.signing_keys_of(queue_manager).a_public_keys
+        ):
             return True
         pins = self.facts.signing_pins
         return any(
-            key in keys
+            any(each.numbers == key.numbers for each in keys)
             for who, keys in pins.items()
             if (who if isinstance(who, bytes) else self._answered.get(who)) == queue_manager
         )
@@ -199,7 +199,7 @@ class Protection:
         """MS-MQQB 3.1.7.1.5: PublicEncryptionKeyList of another queue manager."""
         found = self._directory_keys.get(queue_manager)
         if found is None:
-            found = keys_by_provider(self._directory.encryption_keys_of(queue_manager))
+            found = strong_keys(self._directory.encryption_keys_of(queue_manager))
             if found:
                 self._directory_keys[queue_manager] = found
         return found
@@ -213,5 +213,5 @@ class Protection:
         )
 
 
-def send_key(remote: Remote, encryption: BodyEncryption) -> SendKey:
-    return remote, encryption.provider, encryption.algorithm
+def send_key(remote: Remote, encryption: BodyEncryption, public: PublicKeyBlob) -> SendKey:
+    return remote, encryption.provider, encryption.algorithm, public

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Final
 
+from waypost.limits import MAX_RSA_BITS, MIN_RSA_BITS
 from waypost.security.ciphers import CryptoServiceProvider
 from waypost.wire.keys import MqDsPublicKeys, PublicKeyBlob
 
@@ -33,6 +34,16 @@ ExchangeKeys = Mapping[CryptoServiceProvider, PublicKeyBlob]
 
 _NONE: Final = MqDsPublicKeys(())
 _PROVIDERS: Final = {provider.value: provider for provider in CryptoServiceProvider}
+
+
+def strong_keys(found: MqDsPublicKeys) -> ExchangeKeys:
+    """The keys of a list that may encrypt: those that a file of keys may have."""
+    known = keys_by_provider(found)
+    return {
+        provider: key
+        for provider, key in known.items()
+        if MIN_RSA_BITS <= key.modulus_number.bit_length() <= MAX_RSA_BITS and key.pub_exp & 1 and key.pub_exp > 1
+    }
 
 
 def keys_by_provider(found: MqDsPublicKeys) -> ExchangeKeys:

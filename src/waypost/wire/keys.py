@@ -74,6 +74,11 @@ class PublicKeyBlob:
         """The n of RFC 8017."""
         return int.from_bytes(self.modulus, "little")
 
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The e and n of RFC 8017: two blobs with the same are the same key, whatever it is for."""
+        return self.pub_exp, self.modulus_number
+
     @classmethod
     def decode(cls, buf: bytes, at: int) -> "tuple[PublicKeyBlob, int]":
         start = at + PUBLIC_KEY_BLOB.size

@@ -20,15 +20,11 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_cer
 from cryptography.x509 import Certificate, load_der_x509_certificate, load_pem_x509_certificate
 
 from waypost.errors import DecodeError, InvalidParameter
-from waypost.limits import MAX_SENDER_CERT_SIZE
+from waypost.limits import MAX_RSA_BITS, MAX_SENDER_CERT_SIZE, MIN_RSA_BITS
 from waypost.security.certificates import REFUSALS
 from waypost.security.ciphers import PROVIDER_TYPES, CryptoServiceProvider
 from waypost.security.protection_facts import ExchangeKeys, keys_by_provider
 from waypost.wire.keys import KeyType, MqDsPublicKey, MqDsPublicKeys, PublicKeyBlob
-
-# Shorter keys are broken in hours or months; longer ones stop a worker for seconds.
-MIN_BITS: Final = 1024
-MAX_BITS: Final = 16_384
 
 _BEGIN: Final = b"-----BEGIN "
 _PUBLIC: Final = b"-----BEGIN PUBLIC KEY-----"
@@ -72,8 +68,8 @@ def _checked(key: object, where: str) -> RSAPrivateKey:
 
 
 def check_bits(bits: int, where: str) -> None:
-    if not MIN_BITS <= bits <= MAX_BITS:
-        raise InvalidParameter(f"{where}: an RSA key must have {MIN_BITS} to {MAX_BITS} bits, not {bits}")
+    if not MIN_RSA_BITS <= bits <= MAX_RSA_BITS:
+        raise InvalidParameter(f"{where}: an RSA key must have {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, not {bits}")
 
 
 def pkcs8(key: RSAPrivateKey) -> bytes:

@@ -280,6 +280,9 @@ class Checking:
             names = [to_format_name(each) for each in packet.multi_queue.destination.elements]
             if destination_format_name(packet.user) not in names:
                 return "the signature does not cover this destination"
+        elif packet.multi_queue is not None:
+            # MS-MQMQ 2.5.1, 2.5.2: anybody could add the header to a signed message.
+            return "the signature does not cover the lists of queues in the message"
         return ""
 
     def _give_up(self, session: Session, error: WaypostError, now: Now) -> None:

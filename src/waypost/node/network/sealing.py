@@ -7,14 +7,14 @@ usable key is given up, but not if only the work with keys has failed: then it i
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.stored_message import security_flags
 from waypost.errors import InvalidParameter, WaypostError
 from waypost.node.effects import MakeKeys
 from waypost.node.kernel import Kernel
-from waypost.node.protection import Protection, SendKey, send_key
+from waypost.node.protection import SEND_KEYS, Protection, SendKey, send_key
 from waypost.security.ciphers import BodyEncryption, BodySealer
 from waypost.security.work import WrappedKey
 from waypost.transfer.links import Link
@@ -22,9 +22,6 @@ from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.keys import PublicKeyBlob, SessionKeyAlgorithm, SimpleBlob
 from waypost.wire.security_header import PRIVATE
 from waypost.wire.user_message import UserMessage
-
-if TYPE_CHECKING:
-    from waypost.security.protection_facts import ProtectionFacts
 
 # RC4 has a key for each message: two messages under one key would be encrypted with the same stream.
 _FRESH: Final = 16
@@ -50,8 +47,8 @@ class Sealing:
         # The links that wait for a key that is being made, and the reasons why keys were not made.
         self._making: Final[dict[SendKey, dict[Link, None]]] = {}
         self._failed: Final[dict[SendKey, str]] = {}
-        # Keys for one message each, with the facts for which they were made.
-        self._fresh: Final[dict[SendKey, tuple[ProtectionFacts, list[BodySealer]]]] = {}
+        # Keys for one message each.
+        self._fresh: Final[dict[SendKey, list[BodySealer]]] = {}
 
     def seal(self, link: Link, data: bytes, now: Now) -> bytes | str | Wait:
         """The packet as it is sent, or the reason why encryption fails."""
@@ -79,7 +76,7 @@ class Sealing:
         public = keys.get(encryption.provider)
         if public is None or encryption.key_size is None:
             return f"the destination has no known key for {encryption.provider}"
-        found = self._sealer(link, send_key(remote, encryption), public, encryption, now=now)
+        found = self._sealer(link, send_key(remote, encryption, public), public, encryption, now=now)
         if not isinstance(found, BodySealer):
             return found
         security.flags &= ~PRIVATE
@@ -95,8 +92,10 @@ class Sealing:
         is_fresh, size = encryption.algorithm is SessionKeyAlgorithm.RC4, encryption.key_size
         assert size is not None
         if is_fresh:
-            facts, fresh = self._fresh.get(key, (None, []))
-            found = fresh.pop() if fresh and facts is self._protection.facts else None
+            fresh = self._fresh.pop(key, [])
+            found = fresh.pop() if fresh else None
+            if fresh:
+                self._fresh[key] = fresh
         else:
             found = self._protection.send_keys.get(key, now.monotonic)
         if found is not None:
@@ -107,17 +106,19 @@ class Sealing:
         waiting = self._making.get(key)
         if waiting is None:
             self._making[key] = waiting = {}
-            asked_for = self._protection.facts
 
             def made(result: object, now: Now) -> None:
                 if isinstance(result, WaypostError) and not isinstance(result, InvalidParameter):
                     self._try_later(key, result, now)
                     return
                 links = self._making.pop(key)
+                # Of keys that no destination has any more nothing is taken out.
+                for kept in (self._failed, self._fresh):
+                    if len(kept) >= SEND_KEYS:
+                        kept.clear()
                 if isinstance(result, InvalidParameter):
                     self._failed[key] = str(result)
-                elif asked_for is self._protection.facts:
-                    # Else the keys of the destination may be others now.
+                else:
                     assert isinstance(result, list)
                     try:
                         sealers = [_sealer_of(encryption, each) for each in result]
@@ -125,7 +126,7 @@ class Sealing:
                         self._failed[key] = str(error)
                     else:
                         if is_fresh:
-                            self._fresh[key] = asked_for, sealers
+                            self._fresh[key] = sealers
                         else:
                             self._protection.remember(self._protection.send_keys, key, sealers[0], now)
                 for each in links:
