@@ -123,7 +123,7 @@ FORGERIES: Final = {
     "wrong-key": Forgery(lambda peer: encrypt(peer.signed(), number=8), BAD_ENCRYPTION, "key"),
     "another-level": Forgery(_of_another_level, BAD_ENCRYPTION, "level"),
     "expired": Forgery(
-        lambda peer: encrypt(peer.signed(signer=4, sid=ALICE), number=EXCHANGE), BAD_SIGNATURE, "expired"
+        lambda peer: encrypt(peer.signed(signer=4, sid=None), number=EXCHANGE), BAD_SIGNATURE, "expired"
     ),
     "unregistered": Forgery(
         lambda peer: encrypt(peer.signed(signer=3), number=EXCHANGE), BAD_SIGNATURE, "is not registered for the SID"

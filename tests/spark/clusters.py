@@ -20,7 +20,7 @@ MEMORY: Final = "512m"
 SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 PORT: Final = 7077
 WORKERS: Final = 2
-SECONDS: Final = 300
+SECONDS: Final = 900
 TIMEOUT: Final = 900
 
 
