@@ -23,13 +23,16 @@ from waypost.api.local import StoreUser
 from waypost.api.operations import SetAcl
 from waypost.client.doctor_rights import rights_checks
 from waypost.core.message_values import AuthenticationLevel, SenderIdentifierType
+from waypost.drive.keys.rsa_work import perform
 from waypost.errors import ServiceNotAvailable, StoreError
 from waypost.node.explain import explain_queue
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
+from waypost.security.work import UnwrapKeys
 from waypost.transfer.settings import TransferSettings
 from waypost.wire import security_header, user_header
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import SessionAck
+from waypost.wire.keys import SimpleBlob
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
 from waypost.wire.property_values import QueuePrivacy
@@ -227,6 +230,26 @@ def test_a_known_symmetric_key_is_not_decrypted_again_until_it_is_old(net: Net) 
     later[1].user.source_queue_manager = first.user.source_queue_manager
     peer.send(later[1])
     assert (a.bodies("q"), len(a.key_desk.done)) == (["1", "2", "3"], 2)
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_after_a_rotation_a_message_for_the_earlier_key_is_decrypted_with_that_key(
+    net: Net, *, is_signed: bool
+) -> None:
+    """RC4 has no padding that shows a wrong key."""
+    a = add(net)
+    peer = connected(net, a)
+    while True:
+        packet = peer.message(Q, "m", body=b"a secret body")
+        encrypt(sign(packet) if is_signed else packet, 3, 0x6801, 16)
+        assert packet.security is not None
+        ciphertext = SimpleBlob.decode(packet.security.encryption_key).ciphertext
+        # The library seldom has an answer with the wrong key.
+        if perform(UnwrapKeys((pkcs8(key(20)),), (ciphertext,), (16,))) != [[]]:
+            break
+    a.key_desk.exchange = (pkcs8(key(20)), pkcs8(key(9)))
+    peer.send(packet)
+    assert [message.body for message in a.messages("q")] == [b"a secret body"]
 
 
 Change = Callable[[Host, UserMessage], UserMessage]

@@ -45,7 +45,7 @@ ReceiveKey = tuple[bytes, CryptoServiceProvider, SessionKeyAlgorithm, bytes]
 class Protection:
     """The facts about keys and certificates of one node.
 
-    `receive_keys` has the candidates for a symmetric key: a wrong private key seldom gives one, too.
+    `receive_keys` has the candidates for a symmetric key: a single private key that is the wrong one seldom gives one.
     """
 
     __slots__ = (
