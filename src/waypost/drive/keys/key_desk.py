@@ -37,8 +37,9 @@ from waypost.api.keys import (
     UntrustKeys,
 )
 from waypost.drive.keys import formats
-from waypost.drive.keys.key_folder import CertificateRecord, KeyFolder, PinRecord
+from waypost.drive.keys.key_folder import KeyFolder
 from waypost.drive.keys.key_records import KeyRecord
+from waypost.drive.keys.key_state import CertificateRecord, PinRecord
 from waypost.drive.keys.settings import KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
