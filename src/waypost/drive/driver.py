@@ -329,13 +329,14 @@ class Driver:
         """Bring the engine what has become of the work with keys."""
         if self._keys is None:
             return
-        results = self._keys.take()
-        # Taken later, so that they are at least as new as the results.
+        # The facts come later than these results, so that they are at least as new. A result that comes after them has
+        # its own alarm.
+        finished = self._keys.finished
         facts = self._keys.take_facts()
         if facts is not None:
             self.node.protection.facts_changed(facts)
-        for job, result in results:
-            self.node.kernel.job_done(job, result, _now())
+        for _ in range(finished):
+            self.node.kernel.job_done(*self._keys.take(), _now())
 
     def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:
         """Report troubles of the store: `tell` gets the error once when writes fail, and None when they work again.
