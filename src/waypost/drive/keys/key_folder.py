@@ -15,6 +15,7 @@ import re
 import stat
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,7 +70,7 @@ class KeyFolder:
     """
 
     def __init__(self, data_folder: Path, settings: KeySettings, workers: Workers, computer: str) -> None:
-        """Raises KeyFolderError if others can read the folder, or if it is damaged."""
+        """Raises KeyFolderError if others can read the folder, or if it is damaged or unreadable."""
         self._path: Final = data_folder / KEY_FOLDER
         self._settings: Final = settings
         self._workers: Final = workers
@@ -79,9 +80,12 @@ class KeyFolder:
         self._making: Final = Lock()
         self._state = KeyState(Index(), {}, {})
         self._answer_lines = 0
-        if self._path.exists():
-            self._check_permissions()
-            self._load()
+        try:
+            if self._path.exists():
+                self._check_permissions()
+                self._load()
+        except OSError as error:
+            raise KeyFolderError(f"cannot read {self._path}: {error}") from error
 
     # What the folder has now: any thread can ask, and never waits.
 
@@ -376,17 +380,47 @@ class KeyFolder:
 
     def _write(self, index: Index, added: Mapping[str, bytes] | None = None, gone: Sequence[str] = ()) -> None:
         """Write a new index, after the private keys that it adds, and before those that have gone are deleted."""
-        private = {**self._state.private, **(added or {})}
-        for digest, data in (added or {}).items():
-            pem = formats.sealed_pem(formats.loaded(data), self._settings.passphrase)
-            self._write_file(f"{digest}.pem", pem)
-        self._write_file(_INDEX, msgspec.json.format(msgspec.json.encode(index)))
+        state = self._state
+        private = {**state.private, **(added or {})}
+        try:
+            if added and not (self._path / _INDEX).exists():
+                # Without an index, a private key that a crash leaves alone would be one of a lost folder.
+                self._write_index(state.index)
+            for digest, data in (added or {}).items():
+                pem = formats.sealed_pem(formats.loaded(data), self._settings.passphrase)
+                self._write_file(f"{digest}.pem", pem)
+            self._write_index(index)
+        except KeyFolderError:
+            for digest in added or {}:
+                if not self._may_name(digest):
+                    self._discard(f"{digest}.pem")
+            raise
         for digest in gone:
             private.pop(digest, None)
-        changes = self._state.changes + 1
-        self._state = dataclasses.replace(self._state, index=index, private=private, changes=changes)
+        self._state = dataclasses.replace(state, index=index, private=private, changes=state.changes + 1)
         for digest in gone:
-            (self._path / f"{digest}.pem").unlink(missing_ok=True)
+            path = self._path / f"{digest}.pem"
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise KeyFolderError(f"cannot delete {path}: {error}") from error
+
+    def _write_index(self, index: Index) -> None:
+        self._write_file(_INDEX, msgspec.json.format(msgspec.json.encode(index)))
+
+    def _may_name(self, digest: str) -> bool:
+        """Whether the index on disk may name a private key: the write that failed may have been the last flush."""
+        try:
+            return digest.encode() in (self._path / _INDEX).read_bytes()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+
+    def _discard(self, name: str) -> None:
+        """Delete a file that a failed write has left. One that stays does no harm."""
+        with suppress(OSError):
+            (self._path / name).unlink()
 
     def _append(self, name: str, data: bytes) -> None:
         path = self._path / name
@@ -412,6 +446,7 @@ class KeyFolder:
             finally:
                 os.close(folder)
         except OSError as error:
+            self._discard(f"{name}.partial")
             raise KeyFolderError(f"cannot write {self._path / name}: {error}") from error
 
 
