@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from waypost.api.keys import KINDS
 from waypost.drive.keys import key_state
 from waypost.drive.keys.formats import loaded, pem_of, pkcs8, sealed_pem
 from waypost.drive.keys.key_folder import KeyFolder
@@ -130,3 +131,22 @@ def test_the_folder_may_change_while_its_facts_are_gathered(desk: Desk, monkeypa
     assert set(folder.facts().answered) == {"host-1", "host-2", "host-3"}
     monkeypatch.undo()
     assert len(folder.facts().answered) == len(desk.opened().facts().answered) == 7
+
+
+def test_a_key_whose_grace_has_ended_is_forgotten_with_its_file(desk: Desk) -> None:
+    folder = desk.folder
+    desk.workers.may_answer.set()
+    for kind in KINDS:
+        folder.current(kind)
+        folder.rotate(kind, 1)
+    (ends,) = {each.ends for each in folder.keys if each.ends is not None}
+    assert folder.facts().grace_ends == ends
+    changes = folder.changes
+    folder.end_keys(ends - 1)
+    assert (folder.changes, len(folder.decrypting_keys(ends - 1)), len(folder.keys)) == (changes, 2, 4)
+    folder.end_keys(ends)
+    for each in (folder, desk.opened()):
+        assert [key.ends for key in each.keys] == [None, None]
+        assert each.facts().grace_ends is None
+    assert folder.changes == changes + 1
+    assert {path.stem for path in desk.path.glob("*.pem")} == {each.digest for each in folder.keys}

@@ -1,7 +1,9 @@
 """Results of work with keys, and the facts about keys, come into the engine together."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,19 +13,29 @@ from waypost.clock import Now
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.drive.keys.key_desk import KeyDesk
-from waypost.drive.keys.settings import KeySettings
+from waypost.drive.keys.key_folder import KeyFolder
+from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
+from waypost.drive.keys.workers import Workers
 from waypost.node.recovery import Settings
 from waypost.security.protection_facts import ProtectionFacts
 
 LIMIT = 60.0
 
 
+@contextmanager
+def running(path: Path) -> Iterator[Driver]:
+    driver = Driver.open(path, Settings("HOST"), lambda: None, max_size=None, keys=KeySettings(bits=1024))
+    try:
+        yield driver
+    finally:
+        driver.stop()
+        driver.finish(driver.close_store())
+
+
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Driver]:
-    found = Driver.open(tmp_path, Settings("HOST"), lambda: None, max_size=None, keys=KeySettings(bits=1024))
-    yield found
-    found.stop()
-    found.finish(found.close_store())
+    with running(tmp_path) as found:
+        yield found
 
 
 def asked(driver: Driver) -> tuple[Answer, KeyDesk]:
@@ -86,3 +98,23 @@ def test_a_result_waits_for_facts_that_are_as_new(driver: Driver, monkeypatch: p
     assert known == []
     driver.poll()
     assert known == [True]
+
+
+def test_a_grace_that_ends_while_the_queue_manager_is_stopped_is_over_at_the_next_start(tmp_path: Path) -> None:
+    workers = Workers(processes=False)
+    folder = KeyFolder(tmp_path, KeySettings(bits=1024), workers, "HOST")
+    with running(tmp_path):
+        folder.current("exchange")
+        folder.rotate("exchange", 1)
+    path = tmp_path / KEY_FOLDER / "index.json"
+    path.write_text(re.sub(r'"ends": \d+', '"ends": 1', path.read_text()))
+    with running(tmp_path) as driver:
+        assert driver.node.protection.facts.grace_ends == 1
+
+        def is_over() -> bool:
+            driver.tick()
+            driver.poll()
+            return driver.node.protection.facts.grace_ends is None
+
+        until(is_over)
+        assert len(list(path.parent.glob("*.pem"))) == 1

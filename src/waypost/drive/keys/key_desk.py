@@ -45,6 +45,7 @@ from waypost.drive.keys.workers import Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.node.effects import (
     CheckSignatures,
+    EndKeys,
     KeyOperation,
     KeyWork,
     MakeKeys,
@@ -86,6 +87,8 @@ class KeyDesk:
                 self._ask_clerk(effect.job, lambda: self._perform(asked))
             case NoteAnswer(host, guid):
                 self._ask_clerk(effect.job, lambda: self.folder.note_answer(host, guid))
+            case EndKeys(wall):
+                self._ask_clerk(effect.job, lambda: self.folder.end_keys(wall))
             case RemoveCertificates(sid):
                 self._ask_clerk(effect.job, lambda: self.folder.remove_certificates(sid))
             case SignFor() as request:

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from waypost.api.excerpt import excerpt
 from waypost.api.keys import KINDS, KeyKind
 from waypost.drive.keys import formats
-from waypost.drive.keys.key_records import KeyRecord, current_first, rotated
+from waypost.drive.keys.key_records import KeyRecord, current_first, ended, rotated
 from waypost.drive.keys.key_state import GUID, CertificateRecord, Index, KeyState, PinRecord
 from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
 from waypost.drive.keys.workers import Workers
@@ -151,6 +151,13 @@ class KeyFolder:
             if any(each.digest == digest for each in self._state.index.keys):
                 raise InvalidParameter(f"the key {digest} is already in the key folder")
             self._add_key(kind, formats.pkcs8(key), grace_days)
+
+    def end_keys(self, wall: float) -> None:
+        """Forget the keys whose grace has ended, and delete their files."""
+        with self._lock:
+            keys, gone = ended(self._state.index.keys, wall)
+            if gone:
+                self._write(replace(self._state.index, keys=keys), gone=gone)
 
     def _add_key(self, kind: KeyKind, data: bytes, grace_days: int) -> None:
         key, now = formats.loaded(data), int(time.time())

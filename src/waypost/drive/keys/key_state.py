@@ -72,8 +72,9 @@ class KeyState:
             pins[pin.kind][_pin_key(pin.who)] = formats.exchange_keys(pin.keys, pin.who)
         signing = {who: tuple(dict.fromkeys(keys.values())) for who, keys in pins["signing"].items()}
         answered = {host: parse_guid(guid) for host, guid in self.answered.items()}
-        lists = [self._current_list(kind) for kind in KINDS]
-        return ProtectionFacts(registered, pins["exchange"], answered, signing, *lists)
+        exchange_list, signing_list = (self._current_list(kind) for kind in KINDS)
+        grace_ends = min((each.ends for each in self.index.keys if each.ends is not None), default=None)
+        return ProtectionFacts(registered, pins["exchange"], answered, signing, exchange_list, signing_list, grace_ends)
 
     def _current_list(self, kind: KeyKind) -> MqDsPublicKeys:
         """The current public key, under the names of all providers; nothing before it is made."""
