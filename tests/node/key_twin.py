@@ -5,7 +5,16 @@ from typing import Any
 from waypost.clock import Now
 from waypost.drive.keys.rsa_work import perform
 from waypost.errors import ServiceNotAvailable
-from waypost.node.effects import CheckSignatures, KeyWork, MakeKeys, OpenKeys, RemoveCertificates, Signed, SignFor
+from waypost.node.effects import (
+    CheckSignatures,
+    EndKeys,
+    KeyWork,
+    MakeKeys,
+    OpenKeys,
+    RemoveCertificates,
+    Signed,
+    SignFor,
+)
 from waypost.node.kernel import Kernel
 from waypost.security.work import SignDigests, UnwrapKeys, WrapKeys
 
@@ -38,7 +47,7 @@ class KeyTwin:
                 return perform(UnwrapKeys(self.exchange, ciphertexts, sizes))
             case MakeKeys(key, size, count):
                 return perform(WrapKeys(key.pub_exp, key.modulus, size, count))
-            case RemoveCertificates():
+            case RemoveCertificates() | EndKeys():
                 return None
             case _:
                 return ServiceNotAvailable("this host has no key folder")

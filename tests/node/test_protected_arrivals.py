@@ -22,14 +22,19 @@ from tests.security import second
 from waypost.api.local import StoreUser
 from waypost.api.operations import SetAcl
 from waypost.client.doctor_rights import rights_checks
+from waypost.clock import Now
 from waypost.core.message_values import AuthenticationLevel, SenderIdentifierType
+from waypost.drive.keys.rsa_work import perform
 from waypost.errors import ServiceNotAvailable, StoreError
+from waypost.node.effects import EndKeys
 from waypost.node.explain import explain_queue
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
+from waypost.security.work import UnwrapKeys
 from waypost.transfer.settings import TransferSettings
 from waypost.wire import security_header, user_header
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import SessionAck
+from waypost.wire.keys import SimpleBlob
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
 from waypost.wire.property_values import QueuePrivacy
@@ -253,6 +258,101 @@ def test_a_known_symmetric_key_is_not_decrypted_again_until_it_is_old(net: Net) 
     later[1].user.source_queue_manager = first.user.source_queue_manager
     peer.send(later[1])
     assert (a.bodies("q"), len(a.key_desk.done)) == (["1", "2", "3"], 2)
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_after_a_rotation_a_message_for_the_earlier_key_is_decrypted_with_that_key(
+    net: Net, *, is_signed: bool
+) -> None:
+    """RC4 has no padding that shows a wrong key."""
+    a = add(net)
+    peer = connected(net, a)
+    while True:
+        packet = peer.message(Q, "m", body=b"a secret body")
+        encrypt(sign(packet) if is_signed else packet, 3, 0x6801, 16)
+        assert packet.security is not None
+        ciphertext = SimpleBlob.decode(packet.security.encryption_key).ciphertext
+        # The library seldom has an answer with the wrong key.
+        if perform(UnwrapKeys((pkcs8(key(20)),), (ciphertext,), (16,))) != [[]]:
+            break
+    a.key_desk.exchange = (pkcs8(key(20)), pkcs8(key(9)))
+    peer.send(packet)
+    assert [message.body for message in a.messages("q")] == [b"a secret body"]
+
+
+def with_key_of(first: UserMessage, packet: UserMessage) -> UserMessage:
+    """A packet that is encrypted with the symmetric key of another one."""
+    encrypt(packet)
+    assert packet.security is not None
+    assert first.security is not None
+    packet.security.encryption_key = first.security.encryption_key
+    return packet
+
+
+def ended_keys(host: Host) -> list[float]:
+    """The times at which the host has deleted keys."""
+    return [each.request.wall for each in host.key_desk.done if isinstance(each.request, EndKeys)]
+
+
+@pytest.mark.parametrize("jumps", [False, True])
+def test_a_known_symmetric_key_ends_with_the_grace_of_the_exchange_key(net: Net, *, jumps: bool) -> None:
+    a = add(net)
+    ends = int(net.now.wall) + (2 * 86_400 if jumps else 300)
+    a.node.protection.facts_changed(ProtectionFacts(grace_ends=ends))
+    peer = connected(net, a)
+    if jumps:
+        net.advance(3601)
+        net.now = Now(net.now.monotonic, ends - 3700.0)
+        net.advance(3601)
+        peer = connected(net, a)
+    first, second, third = (peer.message(Q, str(number)) for number in (1, 2, 3))
+    peer.send(encrypt(first))
+    peer.send(with_key_of(first, second))
+    assert (len(a.node.protection.receive_keys), ended_keys(a)) == (1, [])
+    # The key folder decrypts with the current key only.
+    a.key_desk.exchange = (pkcs8(key(8)),)
+    net.advance(ends - net.now.wall + 0.001)
+    assert len(ended_keys(a)) == 1
+    assert ended_keys(a)[0] >= ends
+    peer = connected(net, a)
+    third.user.source_queue_manager = first.user.source_queue_manager
+    peer.send(with_key_of(first, third))
+    assert a.bodies("q") == ["1", "2"]
+    assert a.network.statistics.messages_unverified == 1
+
+
+def test_a_key_whose_grace_has_ended_is_deleted_later_if_that_fails_first(net: Net) -> None:
+    a = add(net)
+    ends = int(net.now.wall) + 300
+    a.node.protection.facts_changed(ProtectionFacts(grace_ends=ends))
+    net.advance(3899)
+    assert len(ended_keys(a)) == 1
+    net.advance(2)
+    assert len(ended_keys(a)) == 2
+    # Now it is deleted, and there is another one with a grace.
+    a.node.protection.facts_changed(ProtectionFacts(grace_ends=ends + 7200))
+    net.advance(7499 - 3901)
+    assert len(ended_keys(a)) == 2
+    net.advance(5)
+    assert len(ended_keys(a)) == 3
+    a.node.protection.facts_changed(ProtectionFacts())
+    net.advance(86_400)
+    assert len(ended_keys(a)) == 3
+
+
+def test_a_symmetric_key_is_not_cached_if_the_grace_ends_while_it_is_decrypted(net: Net) -> None:
+    a = add(net)
+    a.node.protection.facts_changed(ProtectionFacts(grace_ends=int(net.now.wall) + 30))
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(encrypt(peer.message(Q, "m")))
+    net.advance(31)
+    a.key_desk.is_held = False
+    while a.key_desk.held:
+        a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["m"]
+    assert len(a.node.protection.receive_keys) == 0
 
 
 Change = Callable[[Host, UserMessage], UserMessage]

@@ -167,12 +167,14 @@ class Driver:
         """
         size = MAX_STORE_SIZE if max_size is None else max_size
         store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
+        driver: Driver | None = None
         try:
             node, restored = _started(store, settings, path)
             open_keys = partial(_key_desk, Path(path), keys or KeySettings(), node, notify)
             driver = cls(store, node, open_keys, outside, is_alone=is_alone)
             if (Path(path) / KEY_FOLDER).exists() or node.directory.is_integrated:
                 driver._open_key_folder()
+                driver._take_results()
             driver.restored = restored
             driver.node.kernel.room = store.room
             driver.settle()
@@ -181,6 +183,8 @@ class Driver:
                 driver.poll()
             driver.check()
         except BaseException:
+            if driver is not None:
+                driver._close_keys()
             store.close()
             raise
         return driver
@@ -244,6 +248,7 @@ class Driver:
         answers = self._answers
         unused = []
         durable: list[int] = []
+        refused: list[tuple[int, ServiceNotAvailable]] = []
         try:
             for effect in self.node.kernel.take_effects(ends_batch=self._ends_batch()):
                 if isinstance(effect, Reply):
@@ -264,7 +269,7 @@ class Driver:
                     else:
                         self._store.submit(effect.batch, effect.token)
                 elif isinstance(effect, KeyWork):
-                    self._open_key_folder().start(effect)
+                    refused += self._begin_key_work(effect)
                 elif isinstance(effect, Failure):
                     self._abandoned.pop(effect.request, None)
                     self._end(effect.request, effect.error)
@@ -272,6 +277,8 @@ class Driver:
                     self._outside.carry_out(effect)
             for answer in unused:
                 self._close(answer)
+            for job, error in refused:
+                self.node.kernel.job_done(job, error, _now())
         except BaseException:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
@@ -283,7 +290,7 @@ class Driver:
             # The batch of the others will not be written.
             self._break(self.node.kernel.failure)
             return False
-        return bool(unused or durable)
+        return bool(unused or durable or refused)
 
     def _ends_batch(self) -> bool:
         """Whether to end the batch: a small one without a waiting caller stays open for a moment, to share a flush."""
@@ -316,26 +323,46 @@ class Driver:
         if trouble is not None:
             self._tell_trouble(trouble)
 
+    def _begin_key_work(self, effect: KeyWork) -> list[tuple[int, ServiceNotAvailable]]:
+        """Begin some work with keys, or return its error: a message of a stranger must not end the queue manager."""
+        was_open, refused = self._keys is not None, []
+        try:
+            self._open_key_folder().start(effect)
+        except Exception as error:  # noqa: BLE001, the asker gets it
+            refused.append((effect.job, ServiceNotAvailable(f"the operation with keys failed: {error}")))
+        if not was_open:
+            self._take_results()
+        return refused
+
     def _open_key_folder(self) -> "KeyDesk":
         if self._keys is None:
-            self._keys = self._open_keys()
-            if self.node.directory.is_integrated:
-                # MS-MQDMPR 3.1.3: other queue managers find the keys in the directory.
-                self._keys.folder.make_keys()
-            self._take_results()
+            keys = self._open_keys()
+            try:
+                if self.node.directory.is_integrated:
+                    # MS-MQDMPR 3.1.3: other queue managers find the keys in the directory.
+                    keys.folder.make_keys()
+            except BaseException:
+                keys.close()
+                raise
+            self._keys = keys
         return self._keys
+
+    def _close_keys(self) -> None:
+        if self._keys is not None:
+            self._keys.close()
 
     def _take_results(self) -> None:
         """Bring the engine what has become of the work with keys."""
         if self._keys is None:
             return
-        results = self._keys.take()
-        # Taken later, so that they are at least as new as the results.
+        # The facts come later than these results, so that they are at least as new. A result that comes after them has
+        # its own alarm.
+        finished = self._keys.finished
         facts = self._keys.take_facts()
         if facts is not None:
             self.node.protection.facts_changed(facts)
-        for job, result in results:
-            self.node.kernel.job_done(job, result, _now())
+        for _ in range(finished):
+            self.node.kernel.job_done(*self._keys.take(), _now())
 
     def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:
         """Report troubles of the store: `tell` gets the error once when writes fail, and None when they work again.
@@ -429,8 +456,7 @@ class Driver:
             self._break(self._ended)
             raise
         self.settle()
-        if self._keys is not None:
-            self._keys.close()
+        self._close_keys()
 
     def end_reads(self) -> None:
         """End the reads that wait, before `stop`: their callers get OperationCancelled."""

@@ -189,7 +189,14 @@ class NoteAnswer:
     guid: bytes
 
 
-KeyRequest = NoteAnswer | KeyOperation | RemoveCertificates | SignFor | CheckSignatures | MakeKeys | OpenKeys
+@dataclass(frozen=True, slots=True)
+class EndKeys:
+    """Delete the private keys of this queue manager whose grace has ended at this time. The result is None."""
+
+    wall: float
+
+
+KeyRequest = NoteAnswer | KeyOperation | RemoveCertificates | SignFor | CheckSignatures | MakeKeys | OpenKeys | EndKeys
 
 
 @dataclass(frozen=True, slots=True)

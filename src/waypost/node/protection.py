@@ -11,6 +11,7 @@ from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_ANSWERED_ADDRESSES
 from waypost.node.directory import NodeDirectory
+from waypost.node.effects import EndKeys
 from waypost.node.kernel import Kernel
 from waypost.node.users import Users
 from waypost.security.access import QUEUE_MANAGER, Sender, user_sender
@@ -32,6 +33,8 @@ USER_CERTS: Final = 53
 KEY_LIFETIME: Final = 600.0
 CERT_LIFETIME: Final = 1200.0
 _LATER: Final = 60.0
+# Seconds between two looks at the end of a grace: the wall clock may jump, and the key folder may fail to delete a key.
+_GRACE_LOOK: Final = 3600.0
 
 # The destination of an encrypted message: the GUID of its queue manager, or the host of a direct name.
 Remote = bytes | str
@@ -45,7 +48,7 @@ ReceiveKey = tuple[bytes, CryptoServiceProvider, SessionKeyAlgorithm, bytes]
 class Protection:
     """The facts about keys and certificates of one node.
 
-    `receive_keys` has the candidates for a symmetric key: a wrong private key seldom gives one, too.
+    `receive_keys` has the candidates for a symmetric key: a single private key that is the wrong one seldom gives one.
     """
 
     __slots__ = (
@@ -87,6 +90,26 @@ class Protection:
         if self._kernel.failure is None and not self._directory.has_keys(facts.encryption_list, facts.signing_list):
             with self._kernel.operation(self._kernel.now):
                 self._directory.publish_keys(facts.encryption_list, facts.signing_list)
+        self._await_grace(self._kernel.now)
+
+    def _await_grace(self, now: Now) -> None:
+        timer, ends = (Protection, "grace"), self.facts.grace_ends
+        if ends is None:
+            self._kernel.timers.stop(timer)
+        else:
+            delay = min(max(ends - now.wall, 0.0), _GRACE_LOOK)
+            self._kernel.timers.start(timer, now.monotonic + delay, self._look_at_grace)
+
+    def _look_at_grace(self, now: Now) -> None:
+        """Forget all that was decrypted with a key whose grace has ended, and let the key folder delete the key."""
+        ends = self.facts.grace_ends
+        if ends is None or now.wall < ends:
+            self._await_grace(now)
+            return
+        self._take(replace(self.facts))
+        self._kernel.ask_keys(EndKeys(now.wall), lambda _result, _now: None)
+        # The facts change when the key is deleted; if that fails, this is the next attempt.
+        self._kernel.timers.start((Protection, "grace"), now.monotonic + _GRACE_LOOK, self._look_at_grace)
 
     def directory_changed(self) -> None:
         """Forget what the directory said before."""

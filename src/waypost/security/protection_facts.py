@@ -60,7 +60,8 @@ class ProtectionFacts:
     """`pins` are by GUID (bytes) or by the name of a host (text, in lower case).
 
     `answered` are the queue managers that answered at hosts, from before the start. `signing_pins` are the pinned
-    signing keys of other queue managers. `encryption_list` and `signing_list` are the current keys of this one.
+    signing keys of other queue managers. `encryption_list` and `signing_list` are the current keys of this one, and at
+    `grace_ends` (wall clock) the next of its earlier keys ends.
     """
 
     registered: Mapping[bytes, Registered] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class ProtectionFacts:
     signing_pins: Mapping[bytes | str, tuple[PublicKeyBlob, ...]] = field(default_factory=dict)
     encryption_list: MqDsPublicKeys = _NONE
     signing_list: MqDsPublicKeys = _NONE
+    grace_ends: int | None = None
 
     def owner(self, certificate: bytes) -> Registered | None:
         """The registration of a certificate."""

@@ -54,8 +54,8 @@ class WrapKeys(Struct, frozen=True, tag=True):
 class UnwrapKeys(Struct, frozen=True, tag=True):
     """Decrypt symmetric keys of these sizes with these private keys. The answer has a list for each of them.
 
-    The list has all keys of a right size. A wrong private key seldom gives one: a few in a thousand (implicit
-    rejection).
+    The list has all keys of a right size. Of several private keys, those with a wrong padding give none. A single one
+    seldom gives a key that is not meant for it: a few in a thousand (implicit rejection).
     """
 
     keys: tuple[bytes, ...]

@@ -52,6 +52,13 @@ def private_key(data: bytes, password: bytes | None, where: str) -> RSAPrivateKe
     return _checked(key, where)
 
 
+def loaded(data: bytes) -> RSAPrivateKey:
+    """A private key of the key folder: it was checked when it came there."""
+    key = load_der_private_key(data, None, unsafe_skip_rsa_key_validation=True)
+    assert isinstance(key, RSAPrivateKey)
+    return key
+
+
 def _without_password(load: object, data: bytes, where: str) -> object:
     """A password was given for a key that has none."""
     try:

@@ -37,13 +37,15 @@ from waypost.api.keys import (
     UntrustKeys,
 )
 from waypost.drive.keys import formats
-from waypost.drive.keys.key_folder import CertificateRecord, KeyFolder, PinRecord
+from waypost.drive.keys.key_folder import KeyFolder
 from waypost.drive.keys.key_records import KeyRecord
+from waypost.drive.keys.key_state import CertificateRecord, PinRecord
 from waypost.drive.keys.settings import KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.node.effects import (
     CheckSignatures,
+    EndKeys,
     KeyOperation,
     KeyWork,
     MakeKeys,
@@ -65,7 +67,7 @@ _CHECKS: Final = 64
 
 
 class KeyDesk:
-    """`notify` says, from any thread, that `take` has something."""
+    """`notify` says, from any thread, that a result waits."""
 
     def __init__(self, folder: KeyFolder, workers: Workers, notify: Callable[[], None]) -> None:
         self.folder: Final = folder
@@ -85,6 +87,8 @@ class KeyDesk:
                 self._ask_clerk(effect.job, lambda: self._perform(asked))
             case NoteAnswer(host, guid):
                 self._ask_clerk(effect.job, lambda: self.folder.note_answer(host, guid))
+            case EndKeys(wall):
+                self._ask_clerk(effect.job, lambda: self.folder.end_keys(wall))
             case RemoveCertificates(sid):
                 self._ask_clerk(effect.job, lambda: self.folder.remove_certificates(sid))
             case SignFor() as request:
@@ -101,20 +105,23 @@ class KeyDesk:
                 pieces: list[Work] = [UnwrapKeys(keys, (each,), sizes) for each in ciphertexts]
                 self._divide(effect.job, pieces, lambda answers: [each[0] for each in answers])
 
-    def take(self) -> list[tuple[int, object]]:
-        """The results since the last call, in order: a value, or a WaypostError."""
-        found = []
-        while self._done:
-            found.append(self._done.popleft())
-        return found
+    @property
+    def finished(self) -> int:
+        """The number of results that wait."""
+        return len(self._done)
+
+    def take(self) -> tuple[int, object]:
+        """The oldest result: a job, and a value or a WaypostError."""
+        return self._done.popleft()
 
     def take_facts(self) -> ProtectionFacts | None:
         """The facts, if they have changed since the last call."""
         changes = self.folder.changes
         if changes == self._told:
             return None
+        facts = self.folder.facts()
         self._told = changes
-        return self.folder.facts()
+        return facts
 
     def close(self) -> None:
         self._is_closed = True

@@ -3,14 +3,19 @@
 `index.json` has everything that is public; the private keys are files beside it, in PKCS#8, with a passphrase if one is
 set. Nobody but the account of the queue manager may read the folder. A change is a new index: written, flushed and
 renamed, after the files that it names. The queue managers that answered at hosts are lines of another file, to which
-each new one is appended. One lock guards the folder, because several workers use it.
+each new one is appended.
+
+Several threads use the folder. A lock guards its changes, and nobody makes a key while it holds this lock. The content
+is an immutable state, which a change replaces with one assignment: to read it, no thread waits.
 """
 
+import dataclasses
 import os
 import re
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,21 +24,22 @@ from typing import Final
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, load_der_private_key
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import Certificate
+from msgspec.structs import replace
 
 from waypost.api.excerpt import excerpt
 from waypost.api.keys import KINDS, KeyKind
 from waypost.drive.keys import formats
-from waypost.drive.keys.key_records import KeyRecord, current_first, decrypting, rotated
+from waypost.drive.keys.key_records import KeyRecord, current_first, ended, rotated
+from waypost.drive.keys.key_state import GUID, CertificateRecord, Index, KeyState, PinRecord
 from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import CertificateNotFound, InvalidParameter, KeyFolderError, PinNotFound
-from waypost.guid import GUID_PATTERN, guid_text, parse_guid
+from waypost.guid import guid_text, parse_guid
 from waypost.limits import MAX_ANSWERED_ADDRESSES
-from waypost.security.protection_facts import ExchangeKeys, ProtectionFacts, Registered, certificate_digest
+from waypost.security.protection_facts import ProtectionFacts, certificate_digest
 from waypost.security.work import Generate, SelfSign
-from waypost.wire.keys import MqDsPublicKeys
 from waypost.wire.sid import Sid
 
 DAY: Final = 86_400
@@ -43,39 +49,9 @@ _INDEX: Final = "index.json"
 # A line for each answer: the host, a space, and the GUID. The last line for a host counts.
 _ANSWERS: Final = "answered.txt"
 _MAX_LINES: Final = 2 * MAX_ANSWERED_ADDRESSES
-_GUID: Final = re.compile(rf"\{{?({GUID_PATTERN})\}}?")
 _HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]{1,255}")
 _ENCRYPTED: Final = b"-----BEGIN ENCRYPTED"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-
-
-class CertificateRecord(msgspec.Struct, kw_only=True):
-    """A registered certificate. With `has_key`, its private key is in the file with the name of its digest."""
-
-    digest: str
-    user: str
-    sid: str
-    subject: str
-    not_before: int
-    not_after: int
-    internal: bool
-    has_key: bool
-    certificate: bytes
-
-
-class PinRecord(msgspec.Struct, kw_only=True):
-    """Pinned keys of one kind, as MQDSPUBLICKEYS."""
-
-    who: str
-    added: int
-    keys: bytes
-    kind: KeyKind = "exchange"
-
-
-class _Index(msgspec.Struct):
-    keys: list[KeyRecord] = []
-    certificates: list[CertificateRecord] = []
-    pins: list[PinRecord] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,84 +63,80 @@ class Signer:
 
 
 class KeyFolder:
-    """The keys of one queue manager. Methods may wait for the disk or a new key: call them in a worker."""
+    """The keys of one queue manager.
+
+    Methods that change the folder, or need a key that may be missing, wait for the disk or for a new key: call them in
+    a worker.
+    """
 
     def __init__(self, data_folder: Path, settings: KeySettings, workers: Workers, computer: str) -> None:
-        """Raises KeyFolderError if others can read the folder, or if it is damaged."""
+        """Raises KeyFolderError if others can read the folder, or if it is damaged or unreadable."""
         self._path: Final = data_folder / KEY_FOLDER
         self._settings: Final = settings
         self._workers: Final = workers
         self._computer: Final = computer
+        # Changes come one after the other, and so do the missing keys that are made.
         self._lock: Final = Lock()
-        self._index = _Index()
-        self._private: dict[str, bytes] = {}
-        self._answered: dict[str, str] = {}
+        self._making: Final = Lock()
+        self._state = KeyState(Index(), {}, {})
         self._answer_lines = 0
-        self.changes = 0
-        if self._path.exists():
-            self._check_permissions()
-            self._load()
+        try:
+            if self._path.exists():
+                self._check_permissions()
+                self._load()
+        except OSError as error:
+            raise KeyFolderError(f"cannot read {self._path}: {error}") from error
 
-    # Facts.
+    # What the folder has now: any thread can ask, and never waits.
+
+    @property
+    def changes(self) -> int:
+        """The number of changes of the facts."""
+        return self._state.changes
 
     def facts(self) -> ProtectionFacts:
-        index = self._index
-        registered = {}
-        for each in index.certificates:
-            sid = Sid.parse(each.sid).encode()
-            found = Registered(each.certificate, sid, each.not_before, each.not_after)
-            registered[certificate_digest(each.certificate)] = found
-        pins: dict[KeyKind, dict[bytes | str, ExchangeKeys]] = {kind: {} for kind in KINDS}
-        for pin in index.pins:
-            pins[pin.kind][_pin_key(pin.who)] = formats.exchange_keys(pin.keys, pin.who)
-        signing = {who: tuple(dict.fromkeys(keys.values())) for who, keys in pins["signing"].items()}
-        answered = {host: parse_guid(guid) for host, guid in self._answered.items()}
-        lists = [self._current_list(kind) for kind in KINDS]
-        return ProtectionFacts(registered, pins["exchange"], answered, signing, *lists)
-
-    def _current_list(self, kind: KeyKind) -> MqDsPublicKeys:
-        """The current public key, under the names of all providers; nothing before it is made."""
-        for each in self._index.keys:
-            if each.kind == kind and each.retired is None and each.digest in self._private:
-                return formats.public_key_list(_loaded(self._private[each.digest]).public_key())
-        return MqDsPublicKeys(())
+        return self._state.facts()
 
     @property
     def keys(self) -> list[KeyRecord]:
         """All keys, the current ones first."""
-        return current_first(self._index.keys)
+        return current_first(self._state.index.keys)
 
     @property
     def certificates(self) -> list[CertificateRecord]:
-        return sorted(self._index.certificates, key=lambda each: (each.user, each.not_before))
+        return sorted(self._state.index.certificates, key=lambda each: (each.user, each.not_before))
 
     @property
     def pins(self) -> list[PinRecord]:
-        return sorted(self._index.pins, key=lambda each: (each.who, each.kind))
+        return sorted(self._state.index.pins, key=lambda each: (each.who, each.kind))
 
     def decrypting_keys(self, wall: float) -> tuple[bytes, ...]:
         """The exchange keys that decrypt now, in PKCS#8, the current one first."""
-        with self._lock:
-            return tuple(self._private[each.digest] for each in decrypting(self._index.keys, wall))
+        return self._state.decrypting_keys(wall)
 
     # Keys of the queue manager.
 
     def current(self, kind: KeyKind) -> RSAPrivateKey:
         """The current key, made now if there is none."""
-        with self._lock:
-            return _loaded(self._private[self._current(kind).digest])
+        found = self._state.current(kind)
+        if found is None:
+            with self._making:
+                found = self._state.current(kind) or self._made(kind)
+        return formats.loaded(found)
 
-    def _current(self, kind: KeyKind) -> KeyRecord:
-        for each in self._index.keys:
-            if each.kind == kind and each.retired is None:
-                return each
-        return self._add_key(kind, self._workers.call(Generate(self._settings.bits)), 0)
+    def _made(self, kind: KeyKind) -> bytes:
+        data: bytes = self._workers.call(Generate(self._settings.bits))
+        with self._lock:
+            # Another one may have come from a file meanwhile.
+            found = self._state.current(kind)
+            if found is None:
+                self._add_key(kind, data, 0)
+            return found or data
 
     def make_keys(self) -> None:
         """Make the keys that are missing."""
-        with self._lock:
-            for kind in KINDS:
-                self._current(kind)
+        for kind in KINDS:
+            self.current(kind)
 
     def rotate(self, kind: KeyKind, grace_days: int) -> None:
         """Make a new key. An exchange key before it decrypts for some days more."""
@@ -176,19 +148,23 @@ class KeyFolder:
         key = formats.private_key(data, password.encode() or None, "the file")
         with self._lock:
             digest = formats.public_key_digest(key.public_key())
-            if any(each.digest == digest for each in self._index.keys):
+            if any(each.digest == digest for each in self._state.index.keys):
                 raise InvalidParameter(f"the key {digest} is already in the key folder")
             self._add_key(kind, formats.pkcs8(key), grace_days)
 
-    def _add_key(self, kind: KeyKind, data: bytes, grace_days: int) -> KeyRecord:
-        key, now = _loaded(data), int(time.time())
+    def end_keys(self, wall: float) -> None:
+        """Forget the keys whose grace has ended, and delete their files."""
+        with self._lock:
+            keys, gone = ended(self._state.index.keys, wall)
+            if gone:
+                self._write(replace(self._state.index, keys=keys), gone=gone)
+
+    def _add_key(self, kind: KeyKind, data: bytes, grace_days: int) -> None:
+        key, now = formats.loaded(data), int(time.time())
         digest = formats.public_key_digest(key.public_key())
         record = KeyRecord(kind=kind, digest=digest, bits=key.key_size, created=now)
-        keys, gone = rotated(self._index.keys, record, grace_days * DAY)
-        self._save_private(digest, data)
-        self._write(msgspec.structs.replace(self._index, keys=keys))
-        self._forget_private(gone)
-        return record
+        keys, gone = rotated(self._state.index.keys, record, grace_days * DAY)
+        self._write(replace(self._state.index, keys=keys), {digest: data}, gone)
 
     # Certificates.
 
@@ -204,8 +180,9 @@ class KeyFolder:
         if not_before > now:
             raise InvalidParameter(f"the certificate {digest} is not valid before {_day(not_before)}")
         with self._lock:
-            others = [each for each in self._index.certificates if each.digest != digest]
-            before = next((each for each in self._index.certificates if each.digest == digest), None)
+            index = self._state.index
+            others = [each for each in index.certificates if each.digest != digest]
+            before = next((each for each in index.certificates if each.digest == digest), None)
             if before is not None and before.sid != str(sid):
                 raise InvalidParameter(
                     f"the certificate {digest} is already registered for {before.user} ({before.sid})"
@@ -221,9 +198,8 @@ class KeyFolder:
                 has_key=key is not None or (before is not None and before.has_key),
                 certificate=data,
             )
-            if key is not None:
-                self._save_private(digest, formats.pkcs8(key))
-            self._write(msgspec.structs.replace(self._index, certificates=[*others, record]))
+            added = {} if key is None else {digest: formats.pkcs8(key)}
+            self._write(replace(index, certificates=[*others, record]), added)
             return record
 
     def create_certificate(self, user: str, sid: Sid, days: int) -> CertificateRecord:
@@ -232,24 +208,24 @@ class KeyFolder:
         now = int(time.time())
         work = SelfSign(key, user, f"Waypost on {self._computer}", now - _EARLIER, now + days * DAY)
         found = formats.certificate(self._workers.call(work), "the new certificate")
-        return self.add_certificate(found, _loaded(key), user, sid, is_internal=True)
+        return self.add_certificate(found, formats.loaded(key), user, sid, is_internal=True)
 
     def remove_certificate(self, digest: str) -> None:
         with self._lock:
-            left = [each for each in self._index.certificates if each.digest != digest]
-            if len(left) == len(self._index.certificates):
+            index = self._state.index
+            left = [each for each in index.certificates if each.digest != digest]
+            if len(left) == len(index.certificates):
                 raise CertificateNotFound(f"the certificate {excerpt(digest)} is not registered")
-            self._write(msgspec.structs.replace(self._index, certificates=left))
-            self._forget_private([digest])
+            self._write(replace(index, certificates=left), gone=[digest])
 
     def remove_certificates(self, sid: Sid) -> None:
         """Remove all certificates of a user, with their keys."""
         with self._lock:
-            gone = [each.digest for each in self._index.certificates if each.sid == str(sid)]
+            index = self._state.index
+            gone = [each.digest for each in index.certificates if each.sid == str(sid)]
             if gone:
-                left = [each for each in self._index.certificates if each.sid != str(sid)]
-                self._write(msgspec.structs.replace(self._index, certificates=left))
-                self._forget_private(gone)
+                left = [each for each in index.certificates if each.sid != str(sid)]
+                self._write(replace(index, certificates=left), gone=gone)
 
     def signer(self, wanted: str, user: str, sid: Sid) -> Signer:
         """The certificate with this digest, or that of a PEM text; "" is the newest internal one, made if needed."""
@@ -259,8 +235,8 @@ class KeyFolder:
             if not not_before <= time.time() <= not_after:
                 raise InvalidParameter(f"the certificate is valid only from {_day(not_before)} to {_day(not_after)}")
             return Signer(found.public_bytes(Encoding.DER), formats.pkcs8(key))
-        now = time.time()
-        own = [each for each in self._index.certificates if each.sid == str(sid) and each.has_key]
+        now, state = time.time(), self._state
+        own = [each for each in state.index.certificates if each.sid == str(sid) and each.has_key]
         if wanted:
             digest = wanted.lower()
             named = next((each for each in own if each.digest == digest), None)
@@ -272,13 +248,14 @@ class KeyFolder:
                 raise InvalidParameter(
                     f"the certificate {digest} is valid only from {_day(named.not_before)} to {_day(named.not_after)}"
                 )
-            return Signer(named.certificate, self._private[digest])
+            return Signer(named.certificate, state.private[digest])
         valid = [each for each in own if each.internal and each.not_before <= now <= each.not_after]
         # The last one that was made, however long others are valid. Of those of one second it is the last in the index.
         newest = max(reversed(valid), key=lambda each: each.not_before, default=None)
         if newest is None:
             newest = self.create_certificate(user, sid, 365)
-        return Signer(newest.certificate, self._private[newest.digest])
+            state = self._state
+        return Signer(newest.certificate, state.private[newest.digest])
 
     # Keys of others.
 
@@ -288,37 +265,35 @@ class KeyFolder:
         keys = formats.exchange_keys(data, "the file")
         record = PinRecord(who=name, added=int(time.time()), keys=formats.encoded_keys(keys), kind=kind)
         with self._lock:
-            others = [each for each in self._index.pins if (each.who, each.kind) != (name, kind)]
-            self._write(msgspec.structs.replace(self._index, pins=[*others, record]))
+            index = self._state.index
+            others = [each for each in index.pins if (each.who, each.kind) != (name, kind)]
+            self._write(replace(index, pins=[*others, record]))
         return record
 
     def unpin(self, who: str, kinds: Sequence[KeyKind]) -> None:
         name = _pin_name(who)
         with self._lock:
-            left = [each for each in self._index.pins if each.who != name or each.kind not in kinds]
-            if len(left) == len(self._index.pins):
+            index = self._state.index
+            left = [each for each in index.pins if each.who != name or each.kind not in kinds]
+            if len(left) == len(index.pins):
                 raise PinNotFound(f"no keys are pinned for {excerpt(who)}")
-            self._write(msgspec.structs.replace(self._index, pins=left))
+            self._write(replace(index, pins=left))
 
     def note_answer(self, host: str, guid: bytes) -> None:
         """Remember which queue manager answers at a host. The engine knows it already: its facts do not change."""
         if not _HOST.fullmatch(host):
             return
         with self._lock:
-            self._know_answer(host, guid_text(guid))
+            answered = dict(self._state.answered)
+            _know_answer(answered, host, guid_text(guid))
+            self._state = dataclasses.replace(self._state, answered=answered)
             if self._answer_lines < _MAX_LINES:
                 self._append(_ANSWERS, f"{host} {guid_text(guid)}\n".encode())
                 self._answer_lines += 1
             else:
-                lines = [f"{each} {found}\n" for each, found in self._answered.items()]
+                lines = [f"{each} {found}\n" for each, found in answered.items()]
                 self._write_file(_ANSWERS, "".join(lines).encode())
                 self._answer_lines = len(lines)
-
-    def _know_answer(self, host: str, guid: str) -> None:
-        self._answered.pop(host, None)
-        self._answered[host] = guid
-        if len(self._answered) > MAX_ANSWERED_ADDRESSES:
-            del self._answered[next(iter(self._answered))]
 
     # The folder.
 
@@ -331,13 +306,14 @@ class KeyFolder:
                 mode = "700" if path == self._path else "600"
                 raise KeyFolderError(f"other accounts can read {path}; run: chmod {mode} {path}")
 
-    def _load_answers(self) -> None:
+    def _read_answers(self) -> dict[str, str]:
         """A line that a crash has cut off does not count: that queue manager answers again."""
+        answered: dict[str, str] = {}
         path = self._path / _ANSWERS
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
-            return
+            return answered
         except OSError as error:
             raise KeyFolderError(f"cannot read {path}: {error}") from None
         lines = text.splitlines()
@@ -345,31 +321,35 @@ class KeyFolder:
         self._answer_lines = len(lines) if text.endswith("\n") else _MAX_LINES
         for line in lines:
             host, _, guid = line.partition(" ")
-            if _HOST.fullmatch(host) and _GUID.fullmatch(guid):
-                self._know_answer(host, guid)
+            if _HOST.fullmatch(host) and GUID.fullmatch(guid):
+                _know_answer(answered, host, guid)
+        return answered
 
     def _load(self) -> None:
-        self._load_answers()
+        answered = self._read_answers()
+        self._state = KeyState(Index(), {}, answered)
         path = self._path / _INDEX
         try:
-            self._index = msgspec.json.decode(path.read_bytes(), type=_Index)
+            index = msgspec.json.decode(path.read_bytes(), type=Index)
         except FileNotFoundError:
             if any(self._path.glob("*.pem")):
                 raise KeyFolderError(f"{path} is missing, but {self._path} contains keys; restore the folder") from None
             return
         except (msgspec.DecodeError, OSError) as error:
             raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
-        for each in self._index.keys:
+        private: dict[str, bytes] = {}
+        for each in index.keys:
             key = self._read_private(each.digest)
             if formats.public_key_digest(key.public_key()) != each.digest:
                 raise self._wrong_key(each.digest, "the index")
-            self._private[each.digest] = formats.pkcs8(key)
-        for record in self._index.certificates:
+            private[each.digest] = formats.pkcs8(key)
+        for record in index.certificates:
             if record.has_key:
                 key = self._read_private(record.digest)
                 if self._certificate(record).public_key() != key.public_key():
                     raise self._wrong_key(record.digest, "its certificate")
-                self._private[record.digest] = formats.pkcs8(key)
+                private[record.digest] = formats.pkcs8(key)
+        self._state = KeyState(index, private, answered)
         try:
             self.facts()
         except (InvalidParameter, ValueError) as error:
@@ -405,19 +385,49 @@ class KeyFolder:
                 )
             raise KeyFolderError(f"cannot use a private key: {error}; {hint}") from None
 
-    def _save_private(self, digest: str, data: bytes) -> None:
-        self._private[digest] = data
-        self._write_file(f"{digest}.pem", formats.sealed_pem(_loaded(data), self._settings.passphrase))
+    def _write(self, index: Index, added: Mapping[str, bytes] | None = None, gone: Sequence[str] = ()) -> None:
+        """Write a new index, after the private keys that it adds, and before those that have gone are deleted."""
+        state = self._state
+        private = {**state.private, **(added or {})}
+        try:
+            if added and not (self._path / _INDEX).exists():
+                # Without an index, a private key that a crash leaves alone would be one of a lost folder.
+                self._write_index(state.index)
+            for digest, data in (added or {}).items():
+                pem = formats.sealed_pem(formats.loaded(data), self._settings.passphrase)
+                self._write_file(f"{digest}.pem", pem)
+            self._write_index(index)
+        except KeyFolderError:
+            for digest in added or {}:
+                if not self._may_name(digest):
+                    self._discard(f"{digest}.pem")
+            raise
+        for digest in gone:
+            private.pop(digest, None)
+        self._state = dataclasses.replace(state, index=index, private=private, changes=state.changes + 1)
+        for digest in gone:
+            path = self._path / f"{digest}.pem"
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise KeyFolderError(f"cannot delete {path}: {error}") from error
 
-    def _forget_private(self, digests: list[str]) -> None:
-        for digest in digests:
-            self._private.pop(digest, None)
-            (self._path / f"{digest}.pem").unlink(missing_ok=True)
-
-    def _write(self, index: _Index) -> None:
+    def _write_index(self, index: Index) -> None:
         self._write_file(_INDEX, msgspec.json.format(msgspec.json.encode(index)))
-        self._index = index
-        self.changes += 1
+
+    def _may_name(self, digest: str) -> bool:
+        """Whether the index on disk may name a private key: the write that failed may have been the last flush."""
+        try:
+            return digest.encode() in (self._path / _INDEX).read_bytes()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+
+    def _discard(self, name: str) -> None:
+        """Delete a file that a failed write has left. One that stays does no harm."""
+        with suppress(OSError):
+            (self._path / name).unlink()
 
     def _append(self, name: str, data: bytes) -> None:
         path = self._path / name
@@ -443,28 +453,26 @@ class KeyFolder:
             finally:
                 os.close(folder)
         except OSError as error:
+            self._discard(f"{name}.partial")
             raise KeyFolderError(f"cannot write {self._path / name}: {error}") from error
 
 
-def _loaded(data: bytes) -> RSAPrivateKey:
-    key = load_der_private_key(data, None, unsafe_skip_rsa_key_validation=True)
-    assert isinstance(key, RSAPrivateKey)
-    return key
+def _know_answer(answered: dict[str, str], host: str, guid: str) -> None:
+    answered.pop(host, None)
+    answered[host] = guid
+    if len(answered) > MAX_ANSWERED_ADDRESSES:
+        del answered[next(iter(answered))]
 
 
 def _pin_name(who: str) -> str:
     """A host in lower case, or a GUID."""
-    found = _GUID.fullmatch(who.strip())
+    found = GUID.fullmatch(who.strip())
     if found is not None:
         return guid_text(parse_guid(found[1]))
     name = who.strip().lower()
     if not _HOST.fullmatch(name):
         raise InvalidParameter(f"{excerpt(who)} is not a host name, an address or a GUID")
     return name
-
-
-def _pin_key(name: str) -> bytes | str:
-    return parse_guid(name) if _GUID.fullmatch(name) else name
 
 
 def _validity(found: Certificate) -> tuple[int, int]:

@@ -25,14 +25,22 @@ def rotated(keys: Iterable[KeyRecord], record: KeyRecord, grace_s: int) -> tuple
     The grace is of the one before. Without a grace, all earlier ones of this kind end, also those of earlier rotations.
     """
     now = record.created
-    kept, gone = [record], []
+    changed = [record]
     for each in keys:
         if each.kind == record.kind:
             if each.retired is None:
                 each = replace(each, retired=now, ends=now + grace_s)  # noqa: PLW2901, the new one
             elif not grace_s:
                 each = replace(each, ends=now)  # noqa: PLW2901, the new one
-        if each.ends is not None and each.ends <= now:
+        changed.append(each)
+    return ended(changed, now)
+
+
+def ended(keys: Iterable[KeyRecord], wall: float) -> tuple[list[KeyRecord], list[str]]:
+    """The keys without those whose grace has ended, and the digests of those."""
+    kept, gone = [], []
+    for each in keys:
+        if each.ends is not None and each.ends <= wall:
             gone.append(each.digest)
         else:
             kept.append(each)

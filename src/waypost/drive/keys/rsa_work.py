@@ -49,6 +49,9 @@ from waypost.wire import algorithms
 
 _PADDING: Final = PKCS1v15()
 _PUBLIC_EXPONENT: Final = 65537
+# The first bytes of a message with padding of type 2, and the fewest bytes of padding.
+_TYPE_2: Final = b"\0\2"
+_MIN_PADDING: Final = 8
 # Few signers and few keys are in use at a time, and to load one takes longer than to verify a signature.
 _CACHED: Final = 64
 
@@ -141,15 +144,41 @@ def _unwrap(work: UnwrapKeys) -> list[list[bytes]]:
 
 
 def _unwrapped(keys: tuple[bytes, ...], ciphertext: bytes, sizes: tuple[int, ...]) -> list[bytes]:
+    candidates = [key for key in map(_private_key, keys) if len(ciphertext) == key.key_size // 8]
+    if len(candidates) > 1:
+        return [found for key in candidates for found in _padded_keys(_raw(key, ciphertext), sizes)]
+    for key in candidates:
+        with suppress(ValueError):
+            clear = key.decrypt(ciphertext, _PADDING)
+            return [clear] if len(clear) in sizes else []
+    return []
+
+
+def _raw(key: RSAPrivateKey, ciphertext: bytes) -> bytes:
+    """RFC 8017 5.1.2 with the second form of the key; empty for a ciphertext that is out of range.
+
+    With a wrong key the library gives other bytes instead of an error (implicit rejection), and it does not say which
+    key is the right one. The number is multiplied by a random one, so that times say nothing about the key.
+    """
+    numbers = key.private_numbers()
+    public, p, q = numbers.public_numbers, numbers.p, numbers.q
+    n, number = public.n, int.from_bytes(ciphertext, "big")
+    if number >= n:
+        return b""
+    factor = secrets.randbelow(n - 2) + 2
+    blinded = number * pow(factor, public.e, n) % n
+    first, second = pow(blinded, numbers.dmp1, p), pow(blinded, numbers.dmq1, q)
+    found = second + q * ((first - second) * numbers.iqmp % p)
+    return (found * pow(factor, -1, n) % n).to_bytes(len(ciphertext), "big")
+
+
+def _padded_keys(message: bytes, sizes: tuple[int, ...]) -> list[bytes]:
+    """RFC 8017 7.2.2: the key of one of these sizes behind padding of type 2, at least 8 bytes that are not zero."""
     found = []
-    for each in keys:
-        key = _private_key(each)
-        if len(ciphertext) == key.key_size // 8:
-            # A wrong key gives an error or, with implicit rejection, other bytes of any length.
-            with suppress(ValueError):
-                clear = key.decrypt(ciphertext, _PADDING)
-                if len(clear) in sizes:
-                    found.append(clear)
+    for size in sizes:
+        head, padding, end = message[:2], message[2 : -size - 1], message[-size - 1 : -size]
+        if (head == _TYPE_2) & (len(padding) >= _MIN_PADDING) & (0 not in padding) & (end == b"\0"):
+            found.append(message[-size:])
     return found
 
 
