@@ -22,6 +22,7 @@ from tests.security import second
 from waypost.api.local import StoreUser
 from waypost.api.operations import SetAcl
 from waypost.client.doctor_rights import rights_checks
+from waypost.clock import Now
 from waypost.core.message_values import AuthenticationLevel, SenderIdentifierType
 from waypost.errors import ServiceNotAvailable, StoreError
 from waypost.node.explain import explain_queue
@@ -96,11 +97,16 @@ def add(net: Net, *, certificates: dict[bytes, Sid] | None = None, **settings: o
     host.create("t", transactional=True)
     host.key_desk.exchange = (pkcs8(key(9)),)
     known = {certificate(1): ALICE} if certificates is None else certificates
-    registered = {
-        certificate_digest(each): Registered(each, sid.encode(), 0, 0xFFFF_FFFF) for each, sid in known.items()
-    }
-    host.node.protection.facts_changed(ProtectionFacts(registered))
+    facts = {certificate_digest(each): Registered(each, sid.encode(), 0, 0xFFFF_FFFF) for each, sid in known.items()}
+    host.node.protection.facts_changed(ProtectionFacts(facts))
     return host
+
+
+def registered(host: Host, *certificates: bytes, sid: Sid = ALICE) -> bytes:
+    """The first of these certificates, which the host knows now, and no others."""
+    known = {certificate_digest(each): Registered(each, sid.encode(), 0, 0xFFFF_FFFF) for each in certificates}
+    host.node.protection.facts_changed(ProtectionFacts(known))
+    return certificates[0]
 
 
 def connected(net: Net, host: Host) -> Peer:
@@ -260,12 +266,12 @@ def of_another_user(_: Host, packet: UserMessage) -> UserMessage:
     return sign(packet, sid=BOB)
 
 
-def expired(_: Host, packet: UserMessage) -> UserMessage:
-    return sign(packet, cert=certificate(1, -9, -1))
+def expired(host: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, cert=registered(host, certificate(1, -9, -1)))
 
 
-def not_yet_valid(_: Host, packet: UserMessage) -> UserMessage:
-    return sign(packet, cert=certificate(1, 1, 9))
+def not_yet_valid(host: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, cert=registered(host, certificate(1, 1, 9)))
 
 
 def removed(host: Host, packet: UserMessage) -> UserMessage:
@@ -455,6 +461,46 @@ def test_what_cannot_be_verified_or_decrypted_is_refused(
     good.user.message_id = packet.user.message_id
     peer.send(good)
     assert a.bodies(queue)[-1] == "good"
+
+
+@pytest.mark.parametrize("change", [unregistered, of_another_user, removed])
+def test_a_certificate_that_is_not_registered_is_refused_without_rsa(net: Net, change: Change) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    peer.send(change(a, peer.message(Q, "m", **ADMIN)))
+    assert a.key_desk.done == []
+    assert a.classes("admin") == [BAD_SIGNATURE]
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert notice.facts["problem"] == "the certificate is not registered for the SID of the sender"
+
+
+def end_of_the_certificate(host: Host, net: Net) -> str:
+    del host
+    net.now = Now(net.now.monotonic, net.now.wall + 2 * 86_400)
+    return "the certificate has expired"
+
+
+def removal_of_the_certificate(host: Host, _: Net) -> str:
+    host.node.protection.facts_changed(ProtectionFacts())
+    return "the certificate is not registered for the SID of the sender"
+
+
+@pytest.mark.parametrize("change", [end_of_the_certificate, removal_of_the_certificate])
+def test_a_certificate_counts_only_if_it_does_when_its_signature_is_checked(
+    net: Net, change: Callable[[Host, Net], str]
+) -> None:
+    a = add(net)
+    cert = registered(a, certificate(1, -1, 1))
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(sign(peer.message(Q, "m", **ADMIN), cert=cert))
+    problem = change(a, net)
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(), a.node.kernel, net.now)
+    net.settle()
+    assert a.classes("admin") == [BAD_SIGNATURE]
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert notice.facts["problem"] == problem
 
 
 def test_a_message_that_is_sent_to_another_queue_is_refused_but_for_the_oldest_signature(net: Net) -> None:

@@ -45,6 +45,7 @@ from waypost.wire.user_message import UserMessage
 _SIZES: Final = (5, 16, 24, 32)
 # A key of 40 bits that was made one of 128.
 _ZERO_BITS: Final = bytes(11)
+_UNREGISTERED: Final = "the certificate is not registered for the SID of the sender"
 _SHORT_RC2: Final = BodyEncryption(PrivacyLevel.ENHANCED, SessionKeyAlgorithm.RC2)
 
 
@@ -205,6 +206,9 @@ class Checking:
                 continue
             try:
                 asked = _signature_to_check(check, self._rules.hashes)
+                if asked is not None:
+                    # Strangers can make certificates, but none that is registered: they get no RSA for one.
+                    self._require_registered(check.packet)
             except AuthenticationFailed as error:
                 check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, str(error))
                 continue
@@ -246,6 +250,14 @@ class Checking:
                 reason = f"the key of the message has a wrong size: {8 * len(key)} bits"
         check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, reason)
 
+    def _require_registered(self, packet: UserMessage) -> None:
+        security = packet.security
+        assert security is not None
+        if security.sender_type == SENDER_SID and not self._protection.is_registered(
+            security.sender_cert, security.security_id, self._kernel.now
+        ):
+            raise AuthenticationFailed(_UNREGISTERED)
+
     def _judge(self, check: _Check, found: CheckedSignature, now: Now) -> None:
         """The rules about a signature, its certificate and its sender."""
         packet, verdict, claim = check.packet, check.verdict, check.claim
@@ -258,10 +270,11 @@ class Checking:
             level = AuthenticationLevel(int(version))
             reason = self._objection(packet, version, level) or _invalid(found, now)
             if not reason and security.sender_type == SENDER_SID:
+                # Again: it may have been removed meanwhile.
                 if self._protection.is_registered(security.sender_cert, security.security_id, now):
                     verdict.sid = security.security_id
                 else:
-                    reason = "the certificate is not registered for the SID of the sender"
+                    reason = _UNREGISTERED
             if not reason:
                 verdict.level = level
                 return
