@@ -251,8 +251,9 @@ MAX_HANDED_OVER_ENTRIES: Final = 20_000
 MAX_OUTCOMES: Final = 20_000
 MAX_OUTCOMES_OF_PEER: Final = 5000
 
-# State that others cause a queue manager to keep: outgoing queues, and unfinished packets of all sessions. Of more
-# bytes, the address (/64 network of IPv6) with the most of them loses its largest session; the log has the reason.
+# State that others cause a queue manager to keep: outgoing queues, and unfinished packets of all sessions, with the
+# messages whose signatures and keys are being checked. Of more bytes, the address (/64 network of IPv6) with the most
+# of them loses its largest session; the log has the reason.
 MAX_OUTGOING_QUEUES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 

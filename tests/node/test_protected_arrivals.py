@@ -918,6 +918,43 @@ def test_a_session_that_ends_while_its_messages_are_checked_leaves_nothing(net: 
     assert a.bodies("q") == ["late"]
 
 
+@pytest.mark.parametrize("protect", [sign, encrypt])
+def test_the_work_of_a_session_ends_with_it(net: Net, protect: Callable[[UserMessage], UserMessage]) -> None:
+    a = add(net)
+    a.key_desk.is_held = True
+    for _ in range(3):
+        peer = connected(net, a)
+        peer.send(protect(peer.message(Q, "m")))
+        peer.hang_up()
+    assert a.node.kernel._jobs == {}
+    assert a.key_desk.dropped == [each.job for each in a.key_desk.held]
+    assert len(a.key_desk.dropped) == 3
+
+
+def test_the_messages_that_wait_for_a_check_count_as_unfinished_ones(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.node.network.network.MAX_UNFINISHED_BYTES", 100_000)
+    a = add(net)
+    a.key_desk.is_held = True
+    honest, flood = net.add_peer("honest"), net.add_peer("flood")
+    honest.connect(a)
+    honest.send(sign(honest.message(Q, "small")))
+    for _ in range(20):
+        number = flood.connect(a)
+        flood.send(sign(flood.message(Q, "large", body=bytes(10_000))), on=number)
+        assert sum(each.inlet.kept_bytes for each in a.network.sessions) <= 100_000
+    assert len(flood.connections) == 4
+    assert len(honest.connections) == 1
+    reasons = {notice.facts["reason"] for notice in a.notices if notice.event == "session closed"}
+    assert reasons == {"the limit of unfinished bytes is reached, and this address has the most of them"}
+    # Checked messages make room.
+    a.key_desk.is_held = False
+    for effect in a.key_desk.held:
+        a.key_desk.carry_out(effect, a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["small", *["large"] * 4]
+    assert a.network._sessions.kept_bytes == 0
+
+
 def test_nothing_more_is_read_from_a_session_whose_messages_are_checked(net: Net) -> None:
     a = add(net)
     peer = connected(net, a)

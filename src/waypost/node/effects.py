@@ -200,10 +200,17 @@ class KeyWork:
     request: KeyRequest
 
 
+@dataclass(frozen=True, slots=True)
+class DropKeyWork:
+    """Nobody waits for this work with keys any more. What has not begun need not be done."""
+
+    job: int
+
+
 # Effects on a network.
 NetworkEffect = Connect | Write | Close | HoldReading | Resolve | SendDatagram
 # Effects beyond the store and the answers. FindDirectoryServers and SendChangeNotification are for shells with DNS
 # and MS-MQCN.
 OutsideEffect = NetworkEffect | Notice | ToCoordinator | SendChangeNotification | FindDirectoryServers
 # A union, so that a shell matches all effects: one without a case fails the type checker.
-Effect = Commit | Reply | Failure | KeyWork | OutsideEffect
+Effect = Commit | Reply | Failure | KeyWork | DropKeyWork | OutsideEffect

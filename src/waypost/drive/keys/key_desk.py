@@ -40,7 +40,7 @@ from waypost.drive.keys import formats
 from waypost.drive.keys.key_folder import CertificateRecord, KeyFolder, PinRecord
 from waypost.drive.keys.key_records import KeyRecord
 from waypost.drive.keys.settings import KeySettings
-from waypost.drive.keys.workers import Workers
+from waypost.drive.keys.workers import Piece, Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.node.effects import (
     CheckSignatures,
@@ -74,6 +74,8 @@ class KeyDesk:
         # One thread for the folder, which may wait for the workers.
         self._clerk: ThreadPoolExecutor | None = None
         self._done: Final[deque[tuple[int, object]]] = deque()
+        # The pieces of jobs for the workers, until their results are taken.
+        self._pieces: Final[dict[int, list[Piece]]] = {}
         # The number of changes of the folder that the engine knows.
         self._told = -1
         self._is_closed = False
@@ -101,11 +103,16 @@ class KeyDesk:
                 pieces: list[Work] = [UnwrapKeys(keys, (each,), sizes) for each in ciphertexts]
                 self._divide(effect.job, pieces, lambda answers: [each[0] for each in answers])
 
+    def drop(self, job: int) -> None:
+        """Do nothing of a job that has not begun: nobody waits for its result."""
+        self._workers.drop(self._pieces.pop(job, ()))
+
     def take(self) -> list[tuple[int, object]]:
         """The results since the last call, in order: a value, or a WaypostError."""
         found = []
         while self._done:
             found.append(self._done.popleft())
+            self._pieces.pop(found[-1][0], None)
         return found
 
     def take_facts(self) -> ProtectionFacts | None:
@@ -163,8 +170,10 @@ class KeyDesk:
                 joined += part
             self._end(job, join(joined))
 
-        for place, piece in enumerate(pieces):
-            self._workers.submit(piece, partial(done, place))
+        begun = [Piece(piece, partial(done, place)) for place, piece in enumerate(pieces)]
+        self._pieces[job] = begun
+        for each in begun:
+            self._workers.submit(each)
 
     def _sign(self, job: int, request: SignFor) -> object:
         caller = request.caller

@@ -10,14 +10,14 @@ messages: the session closes, and they come again.
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from waypost.api.protection import SIGNATURE_WORDS
 from waypost.clock import Now
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.stored_message import with_security_flags
 from waypost.errors import AuthenticationFailed, DecodeError, DecryptionFailed, WaypostError
-from waypost.node.effects import CheckSignatures, OpenKeys
+from waypost.node.effects import CheckSignatures, KeyRequest, OpenKeys
 from waypost.node.kernel import Kernel
 from waypost.node.network.sessions import Sessions
 from waypost.node.protection import Protection, ReceiveKey
@@ -101,7 +101,7 @@ def needs_check(packet: UserMessage) -> bool:
 class Checking:
     """Checks the messages of all sessions. `go_on` takes those of a session that are checked."""
 
-    __slots__ = ("_go_on", "_kernel", "_protection", "_rules", "_sessions", "held", "verdicts")
+    __slots__ = ("_go_on", "_jobs", "_kernel", "_protection", "_rules", "_sessions", "held", "verdicts")
 
     def __init__(
         self,
@@ -118,6 +118,8 @@ class Checking:
         self._rules: Final = rules
         # The messages of each session that wait, in pieces; the first piece is being checked.
         self.held: Final[dict[Session, deque[Sequence[Incoming]]]] = {}
+        # The work with keys for which a session waits.
+        self._jobs: Final[dict[Session, int]] = {}
         # The results for the messages that are taken now, by the identity of their packets.
         self.verdicts: dict[int, Verdict] = {}
 
@@ -126,7 +128,7 @@ class Checking:
         session.inlet.hold(self._kernel.now)
         waiting = self.held.setdefault(session, deque())
         waiting.appendleft(messages)
-        self._count_untaken(session)
+        self._count_untaken(session, waiting)
         checks = [
             _Check(each.packet)
             for each in messages
@@ -136,15 +138,34 @@ class Checking:
 
     def wait(self, session: Session, messages: Sequence[Incoming]) -> None:
         """Keep messages that come behind messages of a session that are being checked."""
-        self.held[session].append(messages)
-        self._count_untaken(session)
+        waiting = self.held[session]
+        waiting.append(messages)
+        self._count_untaken(session, waiting)
 
-    def _count_untaken(self, session: Session) -> None:
-        session.set_untaken(sum(map(len, self.held[session])))
+    def _count_untaken(self, session: Session, waiting: deque[Sequence[Incoming]]) -> None:
+        size = sum(_size(each) for piece in waiting for each in piece)
+        self._sessions.set_untaken(session, sum(map(len, waiting)), size)
 
     def forget(self, session: Session) -> None:
-        """Forget a closed session. Its messages are not acknowledged, and come again."""
+        """Forget a closed session, with the work for it. Its messages are not acknowledged, and come again."""
         self.held.pop(session, None)
+        job = self._jobs.pop(session, None)
+        if job is not None:
+            self._kernel.drop_keys(job)
+
+    def _ask(self, session: Session, request: KeyRequest, then: Callable[[list[Any], Now], None]) -> None:
+        """Let a session wait for some work with keys."""
+
+        def done(result: object, now: Now) -> None:
+            del self._jobs[session]
+            if isinstance(result, WaypostError):
+                self._give_up(session, result, now)
+                return
+            assert isinstance(result, list)
+            then(result, now)
+
+        assert session not in self._jobs, "a session waits for one job at a time"
+        self._jobs[session] = self._kernel.ask_keys(request, done)
 
     def _open_keys(self, session: Session, checks: list[_Check]) -> None:
         missing: dict[ReceiveKey, bytes] = {}
@@ -180,11 +201,7 @@ class Checking:
 
         asked_for = self._protection.facts
 
-        def opened(result: object, now: Now) -> None:
-            if isinstance(result, WaypostError):
-                self._give_up(session, result, now)
-                return
-            assert isinstance(result, list)
+        def opened(result: list[list[bytes]], now: Now) -> None:
             for key, candidates in zip(missing, result, strict=True):
                 found[key] = tuple(candidates)
                 # The keys of this queue manager may be others now.
@@ -192,7 +209,7 @@ class Checking:
                     self._protection.remember(self._protection.receive_keys, key, tuple(candidates), now)
             self._check_signatures(session, checks, found)
 
-        self._kernel.ask_keys(OpenKeys(tuple(missing.values()), _SIZES), opened)
+        self._ask(session, OpenKeys(tuple(missing.values()), _SIZES), opened)
 
     def _check_signatures(
         self, session: Session, checks: list[_Check], opened: dict[ReceiveKey, tuple[bytes, ...]]
@@ -219,16 +236,12 @@ class Checking:
             self._end(session, checks, self._kernel.now)
             return
 
-        def checked(result: object, now: Now) -> None:
-            if isinstance(result, WaypostError):
-                self._give_up(session, result, now)
-                return
-            assert isinstance(result, list)
+        def checked(result: list[CheckedSignature], now: Now) -> None:
             for check, found in zip(signed, result, strict=True):
                 self._judge(check, found, now)
             self._end(session, checks, now)
 
-        self._kernel.ask_keys(CheckSignatures(tuple(wanted)), checked)
+        self._ask(session, CheckSignatures(tuple(wanted)), checked)
 
     def _decrypt(self, check: _Check, opened: dict[ReceiveKey, tuple[bytes, ...]]) -> None:
         assert check.key is not None
@@ -315,18 +328,24 @@ class Checking:
             self._take_first(session, waiting, now)
         if session in self.held:
             self.held[session].extend(waiting)
-            self._count_untaken(session)
+            self._count_untaken(session, self.held[session])
         elif not _is_closed(session):
             session.all_taken(now)
 
     def _take_first(self, session: Session, waiting: deque[Sequence[Incoming]], now: Now) -> None:
         piece = waiting.popleft()
-        session.set_untaken(sum(map(len, waiting)))
+        self._count_untaken(session, waiting)
         self._go_on(session, piece, now)
 
 
 def _is_closed(session: Session) -> bool:
     return session.state is SessionState.CLOSED
+
+
+def _size(incoming: Incoming) -> int:
+    """The bytes of a message in memory: a packet that was taken apart has its body once more."""
+    packet, size = incoming.packet, len(incoming.data)
+    return size + len(packet.properties.message_body) if isinstance(packet, UserMessage) else size
 
 
 def _invalid(found: CheckedSignature, now: Now) -> str:

@@ -1,0 +1,77 @@
+"""The key desk and its workers: what nobody waits for is not done."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from waypost.drive.keys.key_desk import KeyDesk
+from waypost.drive.keys.key_folder import KeyFolder
+from waypost.drive.keys.settings import KeySettings
+from waypost.drive.keys.workers import Workers
+from waypost.node.effects import CheckSignatures, KeyWork
+from waypost.security.work import CheckedSignature, CheckSignature
+
+SECONDS = 60
+
+
+class Desk:
+    """A desk with one worker, which does nothing before `go`. `began` names the work that it has begun, in order."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("waypost.drive.keys.workers.perform", self._perform)
+        self._go, self._is_busy, self._has_more = Event(), Event(), Event()
+        self.began: list[bytes] = []
+        workers = Workers(1, processes=False)
+        self.desk = KeyDesk(KeyFolder(path, KeySettings(), workers, "HOST"), workers, self._has_more.set)
+
+    def _perform(self, work: CheckSignature) -> Any:
+        self.began.append(work.certificate)
+        self._is_busy.set()
+        assert self._go.wait(SECONDS)
+        return CheckedSignature(-1, "checked")
+
+    def ask(self, job: int, name: bytes, count: int = 1) -> None:
+        """Ask for so many checks with this certificate."""
+        self.desk.start(KeyWork(job, CheckSignatures((CheckSignature(name, b"", 0x800E, (b"",)),) * count)))
+
+    def is_busy(self) -> None:
+        """Wait until the worker has begun."""
+        assert self._is_busy.wait(SECONDS)
+
+    def results(self, count: int) -> list[int]:
+        """Let the worker go on, and wait for the results of so many jobs."""
+        self._go.set()
+        found: list[int] = []
+        while len(found) < count:
+            assert self._has_more.wait(SECONDS)
+            self._has_more.clear()
+            found += [job for job, _ in self.desk.take()]
+        return found
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    found = Desk(tmp_path / "keys", monkeypatch)
+    yield found
+    found.desk.close()
+
+
+def test_work_that_nobody_waits_for_is_not_begun(desk: Desk) -> None:
+    desk.ask(1, b"first")
+    desk.is_busy()
+    desk.ask(2, b"dropped", count=200)
+    desk.ask(3, b"last")
+    desk.desk.drop(2)
+    assert desk.results(2) == [1, 3]
+    assert desk.began == [b"first", b"last"]
+
+
+def test_work_that_has_begun_ends_although_nobody_waits_for_it(desk: Desk) -> None:
+    desk.ask(1, b"begun")
+    desk.is_busy()
+    desk.desk.drop(1)
+    desk.ask(2, b"next")
+    assert desk.results(2) == [1, 2]
