@@ -257,6 +257,12 @@ MAX_OUTCOMES_OF_PEER: Final = 5000
 MAX_OUTGOING_QUEUES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 
+# Messages of one address (one /64 network of IPv6) that are refused in a minute because their signature or encryption
+# is wrong. The answer to a refused message says how far its check came, and thousands of such answers reveal a body
+# that was recorded. Of more messages none is answered: the session closes, and they come again. The log and a metric
+# say so.
+MAX_UNVERIFIED_PER_MINUTE: Final = 60
+
 # OrderAcks and FinalAcks that wait for one queue manager, and queue managers at one address (one /64 network of IPv6)
 # for which some wait and that have no session: beyond them, no transactional message is taken from there that would
 # lead to another FinalAck. Its source loses nothing, because it sends the message again; it sees that no OrderAck

@@ -26,6 +26,7 @@ from waypost.clock import Now
 from waypost.core.message_values import AuthenticationLevel, SenderIdentifierType
 from waypost.errors import ServiceNotAvailable, StoreError
 from waypost.node.explain import explain_queue
+from waypost.node.network.refusals import Reason
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
 from waypost.transfer.settings import TransferSettings
 from waypost.wire import security_header, user_header
@@ -501,6 +502,38 @@ def test_a_certificate_counts_only_if_it_does_when_its_signature_is_checked(
     assert a.classes("admin") == [BAD_SIGNATURE]
     (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
     assert notice.facts["problem"] == problem
+
+
+@pytest.mark.parametrize("change", [bad_padding, by_somebody_else])
+def test_an_address_learns_of_few_failed_checks_in_a_minute(net: Net, change: Change) -> None:
+    a = add(net)
+    evil, honest = connected(net, a), net.add_peer("honest")
+
+    def guess(number: int) -> int:
+        """The number of answers after one more message."""
+        evil.send(change(a, evil.message(a.name_of("t"), "guess", tx=(number, 1, 0), body=bytes(32))))
+        came = len(evil.got)
+        if came:
+            evil.ack(came, came, 1)
+        return len(evil.of(FinalAck))
+
+    assert [guess(number) for number in range(1, 61)] == list(range(1, 61))
+    assert len(evil.connections) == 1
+    assert guess(61) == 60
+    assert evil.connections == {}
+    (notice,) = [notice for notice in a.notices if notice.event == "message not taken"]
+    reason = "this address sent more than 60 messages with a wrong signature or encryption in a minute"
+    assert (notice.facts["peer"], notice.facts["reason"]) == (evil.address, reason)
+    assert a.network.refusals.counts[Reason.UNVERIFIED] == 1
+    # Others, and good messages of this address, are taken; those that were not answered come again.
+    honest.connect(a)
+    honest.send(change(a, honest.message(a.name_of("t"), "failed", tx=TX, body=bytes(32))))
+    assert len(honest.of(FinalAck)) == 1
+    evil.connect(a)
+    evil.send(encrypt(sign(evil.message(Q, "good"))))
+    assert a.bodies("q") == ["good"]
+    net.advance(1)
+    assert guess(61) == 61
 
 
 def test_a_message_that_is_sent_to_another_queue_is_refused_but_for_the_oldest_signature(net: Net) -> None:
