@@ -1,4 +1,4 @@
-"""The key desk and its workers: what nobody waits for is not done."""
+"""The key desk and its workers: peers take turns, and what nobody waits for is not done."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +33,10 @@ class Desk:
         assert self._go.wait(SECONDS)
         return CheckedSignature(-1, "checked")
 
-    def ask(self, job: int, name: bytes, count: int = 1) -> None:
+    def ask(self, job: int, name: bytes, count: int = 1, *, peer: str = "") -> None:
         """Ask for so many checks with this certificate."""
-        self.desk.start(KeyWork(job, CheckSignatures((CheckSignature(name, b"", 0x800E, (b"",)),) * count)))
+        checks = CheckSignatures((CheckSignature(name, b"", 0x800E, (b"",)),) * count)
+        self.desk.start(KeyWork(job, checks, peer))
 
     def is_busy(self) -> None:
         """Wait until the worker has begun."""
@@ -75,3 +76,30 @@ def test_work_that_has_begun_ends_although_nobody_waits_for_it(desk: Desk) -> No
     desk.desk.drop(1)
     desk.ask(2, b"next")
     assert desk.results(2) == [1, 2]
+
+
+def test_peers_take_turns_whatever_one_of_them_asks_for(desk: Desk) -> None:
+    desk.ask(1, b"busy", peer="flood")
+    desk.is_busy()
+    for job in range(2, 10):
+        desk.ask(job, b"flood", peer="flood")
+    desk.ask(10, b"honest", count=130, peer="honest")
+    desk.ask(11, b"own")
+    desk.ask(12, b"own")
+    results = desk.results(12)
+    assert sorted(results) == list(range(1, 13))
+    pieces = [name for place, name in enumerate(desk.began) if name != b"honest" or desk.began[place - 1] != name]
+    assert pieces[1:8] == [b"flood", b"honest", b"own", b"flood", b"honest", b"own", b"flood"]
+    assert (desk.began.count(b"honest"), desk.began.count(b"flood")) == (130, 8)
+
+
+def test_dropped_work_leaves_the_turns_of_others(desk: Desk) -> None:
+    desk.ask(1, b"busy")
+    desk.is_busy()
+    desk.ask(2, b"gone", peer="a")
+    desk.ask(3, b"b", peer="b")
+    desk.desk.drop(2)
+    desk.desk.drop(2)
+    desk.ask(4, b"a", peer="a")
+    assert desk.results(3) == [1, 3, 4]
+    assert desk.began == [b"busy", b"b", b"a"]

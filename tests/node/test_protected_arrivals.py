@@ -951,6 +951,14 @@ def test_a_session_that_ends_while_its_messages_are_checked_leaves_nothing(net: 
     assert a.bodies("q") == ["late"]
 
 
+def test_the_work_for_a_message_has_its_turn_by_the_address_that_sent_it(net: Net) -> None:
+    a = add(net)
+    peers = [connected(net, a), connected(net, a)]
+    for peer in peers:
+        peer.send(encrypt(sign(peer.message(Q, "m"))))
+    assert [each.peer for each in a.key_desk.done] == [peers[0].address] * 2 + [peers[1].address] * 2
+
+
 @pytest.mark.parametrize("protect", [sign, encrypt])
 def test_the_work_of_a_session_ends_with_it(net: Net, protect: Callable[[UserMessage], UserMessage]) -> None:
     a = add(net)

@@ -194,10 +194,14 @@ KeyRequest = NoteAnswer | KeyOperation | RemoveCertificates | SignFor | CheckSig
 
 @dataclass(frozen=True, slots=True)
 class KeyWork:
-    """Work with keys, outside of the engine. Call `Kernel.job_done` with its result, or with its error."""
+    """Work with keys, outside of the engine. Call `Kernel.job_done` with its result, or with its error.
+
+    `peer` is the peer that causes it; "" stands for the callers of this computer. Peers have their work done in turn.
+    """
 
     job: int
     request: KeyRequest
+    peer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,14 +200,14 @@ class Kernel:
         else:
             self.fail(request, failure(ended.status))
 
-    def ask_keys(self, request: KeyRequest, then: Callable[[object, Now], None]) -> int:
+    def ask_keys(self, request: KeyRequest, then: Callable[[object, Now], None], peer: str = "") -> int:
         """Let the shell do some work with keys, and go on in an operation, with its result or its WaypostError.
 
-        Returns the number of the job, for `drop_keys`.
+        `peer` is the peer whose turn it takes. Returns the number of the job, for `drop_keys`.
         """
         self._last_job += 1
         self._jobs[self._last_job] = then
-        self.emit(KeyWork(self._last_job, request))
+        self.emit(KeyWork(self._last_job, request, peer))
         return self._last_job
 
     def drop_keys(self, job: int) -> None:

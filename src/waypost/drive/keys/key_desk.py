@@ -90,18 +90,18 @@ class KeyDesk:
             case RemoveCertificates(sid):
                 self._ask_clerk(effect.job, lambda: self.folder.remove_certificates(sid))
             case SignFor() as request:
-                self._ask_clerk(effect.job, lambda: self._sign(effect.job, request))
+                self._ask_clerk(effect.job, lambda: self._sign(effect, request))
             case CheckSignatures(checks):
                 part = -(-len(checks) // self._workers.count)
                 most = max(_PIECE, min(part, _CHECKS))
-                self._divide(effect.job, list(checks), lambda answers: answers, most)
+                self._divide(effect, list(checks), lambda answers: answers, most)
             case MakeKeys(key, size, count):
                 work = WrapKeys(key.pub_exp, key.modulus, size, count)
-                self._divide(effect.job, [work], lambda answers: answers[0])
+                self._divide(effect, [work], lambda answers: answers[0])
             case OpenKeys(ciphertexts, sizes):
                 keys = self.folder.decrypting_keys(time.time())
                 pieces: list[Work] = [UnwrapKeys(keys, (each,), sizes) for each in ciphertexts]
-                self._divide(effect.job, pieces, lambda answers: [each[0] for each in answers])
+                self._divide(effect, pieces, lambda answers: [each[0] for each in answers])
 
     def drop(self, job: int) -> None:
         """Do nothing of a job that has not begun: nobody waits for its result."""
@@ -150,8 +150,11 @@ class KeyDesk:
 
         self._clerk.submit(run)
 
-    def _divide(self, job: int, work: list[Work], join: Callable[[list[Any]], object], most: int = _PIECE) -> None:
+    def _divide(
+        self, effect: KeyWork, work: list[Work], join: Callable[[list[Any]], object], most: int = _PIECE
+    ) -> None:  # fmt: skip
         """Let the workers do pieces of a job, and end it with all answers."""
+        job = effect.job
         pieces = [work[at : at + most] for at in range(0, len(work), most)] or [[]]
         answers: dict[int, list[Any] | WaypostError] = {}
         lock = Lock()
@@ -170,17 +173,17 @@ class KeyDesk:
                 joined += part
             self._end(job, join(joined))
 
-        begun = [Piece(piece, partial(done, place)) for place, piece in enumerate(pieces)]
+        begun = [Piece(piece, partial(done, place), effect.peer) for place, piece in enumerate(pieces)]
         self._pieces[job] = begun
         for each in begun:
             self._workers.submit(each)
 
-    def _sign(self, job: int, request: SignFor) -> object:
+    def _sign(self, effect: KeyWork, request: SignFor) -> object:
         caller = request.caller
         signer = self.folder.signer(request.certificate, caller.name, caller.sid)
         pieces: list[Work] = [SignDigests(signer.key, request.algorithm, (each,)) for each in request.digests]
         self._divide(
-            job, pieces, lambda answers: Signed(signer.certificate, tuple(signature for (signature,) in answers))
+            effect, pieces, lambda answers: Signed(signer.certificate, tuple(signature for (signature,) in answers))
         )
         return _LATER
 

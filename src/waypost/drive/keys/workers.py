@@ -4,6 +4,8 @@ The library keeps the interpreter's lock while it signs, so that a thread alone 
 millisecond a signature. A daemon therefore gives each worker a process, which starts with the first work, and which a
 worker that has rested ends. These processes leave the processors to the event loop. A program that has opened a folder
 for itself works in its threads.
+
+Peers have their work done in turn, one piece at a time, so that the work of one delays the others by little.
 """
 
 import os
@@ -46,10 +48,11 @@ def worker_count() -> int:
 
 @dataclass(eq=False, slots=True)
 class Piece:
-    """Some work, which one worker does at a time."""
+    """Some work for a peer ("" is this computer), which one worker does at a time."""
 
     work: list[Work]
     done: Done
+    peer: str = ""
 
 
 class Workers:
@@ -59,7 +62,9 @@ class Workers:
         self.count: Final = count or worker_count()
         self._has_processes: Final = processes
         self._started: Final[list[_Process]] = []
-        self._waiting: Final[OrderedDict[Piece, None]] = OrderedDict()
+        # The pieces of each peer that wait, and the peers with some in the order of their turns.
+        self._waiting: Final[OrderedDict[str, OrderedDict[Piece, None]]] = OrderedDict()
+        self._count = 0
         self._changed: Final = Condition(Lock())
         self._threads = 0
         self._idle = 0
@@ -70,8 +75,9 @@ class Workers:
         with self._changed:
             if self._is_closed:
                 return
-            self._waiting[piece] = None
-            if self._idle < len(self._waiting) and self._threads < self.count:
+            self._waiting.setdefault(piece.peer, OrderedDict())[piece] = None
+            self._count += 1
+            if self._idle < self._count and self._threads < self.count:
                 self._threads += 1
                 Thread(target=self._run, name="waypost-keys", daemon=True).start()
             self._changed.notify()
@@ -80,7 +86,8 @@ class Workers:
         """Do nothing of this work that has not begun."""
         with self._changed:
             for piece in pieces:
-                self._waiting.pop(piece, None)
+                if piece in self._waiting.get(piece.peer, ()):
+                    self._remove(piece)
 
     def call(self, work: Work) -> Any:
         """Do some work, and wait for its answer."""
@@ -106,11 +113,28 @@ class Workers:
         """Give up the work that has not begun, and end the processes."""
         with self._changed:
             self._is_closed = True
-            given_up = list(self._waiting)
+            given_up = [piece for pieces in self._waiting.values() for piece in pieces]
             self._waiting.clear()
+            self._count = 0
             self._changed.notify_all()
         for piece in given_up:
             piece.done(ServiceNotAvailable("the queue manager is closed"))
+
+    def _take(self) -> Piece:
+        """The first piece of the peer whose turn it is, which comes last then."""
+        peer = next(iter(self._waiting))
+        piece = next(iter(self._waiting[peer]))
+        self._remove(piece)
+        if peer in self._waiting:
+            self._waiting.move_to_end(peer)
+        return piece
+
+    def _remove(self, piece: Piece) -> None:
+        pieces = self._waiting[piece.peer]
+        del pieces[piece]
+        self._count -= 1
+        if not pieces:
+            del self._waiting[piece.peer]
 
     def _next(self) -> Piece | None:
         with self._changed:
@@ -120,7 +144,7 @@ class Workers:
                     if not self._changed.wait(_REST) and not self._waiting:
                         break
                 if self._waiting:
-                    return self._waiting.popitem(last=False)[0]
+                    return self._take()
                 self._threads -= 1
                 return None
             finally:

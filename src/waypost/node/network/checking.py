@@ -21,6 +21,7 @@ from waypost.node.effects import CheckSignatures, KeyRequest, OpenKeys
 from waypost.node.kernel import Kernel
 from waypost.node.network.sessions import Sessions
 from waypost.node.protection import Protection, ReceiveKey
+from waypost.peers import peer_of
 from waypost.security.ciphers import (
     PROVIDER_TYPES,
     PROVIDERS,
@@ -165,7 +166,7 @@ class Checking:
             then(result, now)
 
         assert session not in self._jobs, "a session waits for one job at a time"
-        self._jobs[session] = self._kernel.ask_keys(request, done)
+        self._jobs[session] = self._kernel.ask_keys(request, done, peer_of(session.remote_qm_address))
 
     def _open_keys(self, session: Session, checks: list[_Check]) -> None:
         missing: dict[ReceiveKey, bytes] = {}
