@@ -33,9 +33,9 @@ class Desk:
         assert self._go.wait(SECONDS)
         return CheckedSignature(-1, "checked")
 
-    def ask(self, job: int, name: bytes, count: int = 1, *, peer: str = "") -> None:
-        """Ask for so many checks with this certificate."""
-        checks = CheckSignatures((CheckSignature(name, b"", 0x800E, (b"",)),) * count)
+    def ask(self, job: int, name: bytes, count: int = 1, *, peer: str = "", size: int = 256) -> None:
+        """Ask for so many checks with this certificate, of signatures of so many bytes."""
+        checks = CheckSignatures((CheckSignature(name, bytes(size), 0x800E, (b"",)),) * count)
         self.desk.start(KeyWork(job, checks, peer))
 
     def is_busy(self) -> None:
@@ -103,3 +103,13 @@ def test_dropped_work_leaves_the_turns_of_others(desk: Desk) -> None:
     desk.ask(4, b"a", peer="a")
     assert desk.results(3) == [1, 3, 4]
     assert desk.began == [b"busy", b"b", b"a"]
+
+
+@pytest.mark.parametrize(("size", "together"), [(512, 64), (1024, 16), (2048, 4), (60_000, 1)])
+def test_a_piece_with_long_signatures_takes_no_longer_than_others(desk: Desk, size: int, together: int) -> None:
+    desk.ask(1, b"busy", peer="flood")
+    desk.is_busy()
+    desk.ask(2, b"long", count=128, peer="flood", size=size)
+    desk.ask(3, b"honest", peer="honest")
+    desk.results(3)
+    assert desk.began[: together + 2] == [b"busy", *[b"long"] * together, b"honest"]

@@ -56,12 +56,14 @@ from waypost.node.effects import (
 from waypost.node.node import Node
 from waypost.security.ciphers import CryptoServiceProvider
 from waypost.security.protection_facts import ProtectionFacts
-from waypost.security.work import SignDigests, UnwrapKeys, Work, WrapKeys
+from waypost.security.work import CheckSignature, SignDigests, UnwrapKeys, Work, WrapKeys
 
 # Pieces of work that a worker does at a time. With a private key, one takes most of a millisecond. To check a signature
 # takes a twentieth of that: all workers get a part, but no worker gets few.
 _PIECE: Final = 16
 _CHECKS: Final = 64
+# Bytes of the longest signature that costs no more than others: a longer one takes time with the square of its size.
+_ORDINARY_SIGNATURE: Final = 512
 
 
 class KeyDesk:
@@ -155,7 +157,7 @@ class KeyDesk:
     ) -> None:  # fmt: skip
         """Let the workers do pieces of a job, and end it with all answers."""
         job = effect.job
-        pieces = [work[at : at + most] for at in range(0, len(work), most)] or [[]]
+        pieces = _pieces(work, most)
         answers: dict[int, list[Any] | WaypostError] = {}
         lock = Lock()
 
@@ -263,6 +265,25 @@ def opened(path: Path, settings: KeySettings, node: Node, notify: Callable[[], N
     workers = Workers(processes=settings.uses_processes)
     folder = KeyFolder(path, settings, workers, node.manager.identity.computer_name)
     return KeyDesk(folder, workers, notify)
+
+
+def _pieces(work: list[Work], most: int) -> list[list[Work]]:
+    """Pieces of some work, in order, that take no longer than so many ordinary operations."""
+    pieces: list[list[Work]] = [[]]
+    cost = 0
+    for each in work:
+        if pieces[-1] and cost + _cost(each) > most:
+            pieces.append([])
+            cost = 0
+        pieces[-1].append(each)
+        cost += _cost(each)
+    return pieces
+
+
+def _cost(work: Work) -> int:
+    if not isinstance(work, CheckSignature):
+        return 1
+    return max(1, (len(work.signature) // _ORDINARY_SIGNATURE) ** 2)
 
 
 # The result of work that ends elsewhere.
