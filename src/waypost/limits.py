@@ -255,10 +255,17 @@ MAX_HANDED_OVER_ENTRIES: Final = 20_000
 MAX_OUTCOMES: Final = 20_000
 MAX_OUTCOMES_OF_PEER: Final = 5000
 
-# State that others cause a queue manager to keep: outgoing queues, and unfinished packets of all sessions. Of more
-# bytes, the address (/64 network of IPv6) with the most of them loses its largest session; the log has the reason.
+# State that others cause a queue manager to keep: outgoing queues, and unfinished packets of all sessions, with the
+# messages whose signatures and keys are being checked. Of more bytes, the address (/64 network of IPv6) with the most
+# of them loses its largest session; the log has the reason.
 MAX_OUTGOING_QUEUES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
+
+# Messages of one address (one /64 network of IPv6) that are refused in a minute because their signature or encryption
+# is wrong. The answer to a refused message says how far its check came, and thousands of such answers reveal a body
+# that was recorded. Of more messages none is answered: the session closes, and they come again. The log and a metric
+# say so.
+MAX_UNVERIFIED_PER_MINUTE: Final = 60
 
 # OrderAcks and FinalAcks that wait for one queue manager, and queue managers at one address (one /64 network of IPv6)
 # for which some wait and that have no session: beyond them, no transactional message is taken from there that would

@@ -20,7 +20,7 @@ from waypost.clock import Now
 from waypost.directory.embedded import EmbeddedDirectory
 from waypost.directory.objects import DirectoryObject, Queue, QueueManager
 from waypost.directory.port import Access
-from waypost.directory.queries import Query, by_identifier
+from waypost.directory.queries import AttributeFilter, Query, by_identifier
 from waypost.directory.records import DirectoryRecord
 from waypost.directory.topology import (
     ConnectedNetwork,
@@ -34,7 +34,7 @@ from waypost.guid import NULL_GUID
 from waypost.wire.certificates import MqUserSignCert, MqUserSignCerts
 from waypost.wire.format_names import DistributionListFormatName, FormatName
 from waypost.wire.security_descriptor import SecurityDescriptor
-from waypost.wire.sid import EVERYONE
+from waypost.wire.sid import EVERYONE, Sid
 
 AT_START = Access(START)
 LATER = Access(Now(START.monotonic + 60, START.wall + 60))
@@ -136,6 +136,35 @@ def test_a_user_is_found_by_the_sid_and_brings_digests_and_certificates() -> Non
     assert identifier is not None
     assert found == replace(user, identifier=identifier)
     assert directory.create(User(security_identifier=EVERYONE), None, AT_START).status is EXISTS
+
+
+def test_a_user_is_found_by_the_sid_without_a_look_at_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = embedded()
+    sids = [Sid(5, (21, 1, 2, 3, 1000 + number)) for number in range(30)]
+    users = [User(identifier=guid(number + 1), security_identifier=sid) for number, sid in enumerate(sids)]
+    for user in users[:-1]:
+        directory.create(user, None, AT_START)
+    looked_at: list[DirectoryObject] = []
+    compare = AttributeFilter.matches
+
+    def matches(expression: AttributeFilter, item: DirectoryObject) -> bool:
+        looked_at.append(item)
+        return compare(expression, item)
+
+    monkeypatch.setattr(AttributeFilter, "matches", matches)
+
+    def found(sid: Sid) -> bytes | None:
+        user = directory.read(Query(User, equals("security_identifier", sid)), AT_START).value
+        return None if user is None else user.identifier
+
+    assert [found(sid) for sid in sids] == [user.identifier for user in users[:-1]] + [None]
+    assert len(looked_at) == len(sids) - 1
+    # After changes, too.
+    assert directory.write(replace(users[0], security_identifier=sids[-1]), None, AT_START) is OK
+    assert directory.delete(users[1], AT_START) is OK
+    assert [found(sid) for sid in (sids[0], sids[1], sids[-1])] == [None, None, users[0].identifier]
+    again = EmbeddedDirectory(lambda: guid(99), directory.take_changes()[: len(users) - 1])
+    assert again.read(Query(User, equals("security_identifier", sids[5])), AT_START).value == the(again, users[5])
 
 
 def test_each_status_has_its_cause() -> None:

@@ -35,6 +35,7 @@ from waypost.node.effects import (
     Close,
     Commit,
     Connect,
+    DropKeyWork,
     Failure,
     HoldReading,
     KeyWork,
@@ -202,6 +203,8 @@ class Host:
                     self.notices.append(effect)
                 case KeyWork():
                     self.key_desk.carry_out(effect, self.node.kernel, self.net.now)
+                case DropKeyWork(job):
+                    self.key_desk.dropped.append(job)
                 case HoldReading(connection, is_held):
                     self.hold_reading(connection, is_held=is_held)
                 case _:

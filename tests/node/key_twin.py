@@ -20,7 +20,10 @@ from waypost.security.work import SignDigests, UnwrapKeys, WrapKeys
 
 
 class KeyTwin:
-    """`exchange` are private keys in PKCS#8; `signer` is one, with its certificate. While it `is_held`, work waits."""
+    """`exchange` are private keys in PKCS#8; `signer` is one, with its certificate. While it `is_held`, work waits.
+
+    `dropped` are the jobs for which nobody waits any more.
+    """
 
     def __init__(self) -> None:
         self.exchange: tuple[bytes, ...] = ()
@@ -28,6 +31,7 @@ class KeyTwin:
         self.is_held = False
         self.held: list[KeyWork] = []
         self.done: list[KeyWork] = []
+        self.dropped: list[int] = []
 
     def carry_out(self, effect: KeyWork, kernel: Kernel, now: Now) -> None:
         if self.is_held:

@@ -28,6 +28,7 @@ from waypost.drive.keys.rsa_work import perform
 from waypost.errors import ServiceNotAvailable, StoreError
 from waypost.node.effects import EndKeys
 from waypost.node.explain import explain_queue
+from waypost.node.network.refusals import Reason
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
 from waypost.security.work import UnwrapKeys
 from waypost.transfer.settings import TransferSettings
@@ -101,11 +102,16 @@ def add(net: Net, *, certificates: dict[bytes, Sid] | None = None, **settings: o
     host.create("t", transactional=True)
     host.key_desk.exchange = (pkcs8(key(9)),)
     known = {certificate(1): ALICE} if certificates is None else certificates
-    registered = {
-        certificate_digest(each): Registered(each, sid.encode(), 0, 0xFFFF_FFFF) for each, sid in known.items()
-    }
-    host.node.protection.facts_changed(ProtectionFacts(registered))
+    facts = {certificate_digest(each): Registered(each, sid.encode(), 0, 0xFFFF_FFFF) for each, sid in known.items()}
+    host.node.protection.facts_changed(ProtectionFacts(facts))
     return host
+
+
+def registered(host: Host, *certificates: bytes, sid: Sid = ALICE) -> bytes:
+    """The first of these certificates, which the host knows now, and no others."""
+    known = {certificate_digest(each): Registered(each, sid.encode(), 0, 0xFFFF_FFFF) for each in certificates}
+    host.node.protection.facts_changed(ProtectionFacts(known))
+    return certificates[0]
 
 
 def connected(net: Net, host: Host) -> Peer:
@@ -386,12 +392,12 @@ def of_another_user(_: Host, packet: UserMessage) -> UserMessage:
     return sign(packet, sid=BOB)
 
 
-def expired(_: Host, packet: UserMessage) -> UserMessage:
-    return sign(packet, cert=certificate(1, -9, -1))
+def expired(host: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, cert=registered(host, certificate(1, -9, -1)))
 
 
-def not_yet_valid(_: Host, packet: UserMessage) -> UserMessage:
-    return sign(packet, cert=certificate(1, 1, 9))
+def not_yet_valid(host: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, cert=registered(host, certificate(1, 1, 9)))
 
 
 def removed(host: Host, packet: UserMessage) -> UserMessage:
@@ -581,6 +587,78 @@ def test_what_cannot_be_verified_or_decrypted_is_refused(
     good.user.message_id = packet.user.message_id
     peer.send(good)
     assert a.bodies(queue)[-1] == "good"
+
+
+@pytest.mark.parametrize("change", [unregistered, of_another_user, removed])
+def test_a_certificate_that_is_not_registered_is_refused_without_rsa(net: Net, change: Change) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    peer.send(change(a, peer.message(Q, "m", **ADMIN)))
+    assert a.key_desk.done == []
+    assert a.classes("admin") == [BAD_SIGNATURE]
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert notice.facts["problem"] == "the certificate is not registered for the SID of the sender"
+
+
+def end_of_the_certificate(host: Host, net: Net) -> str:
+    del host
+    net.now = Now(net.now.monotonic, net.now.wall + 2 * 86_400)
+    return "the certificate has expired"
+
+
+def removal_of_the_certificate(host: Host, _: Net) -> str:
+    host.node.protection.facts_changed(ProtectionFacts())
+    return "the certificate is not registered for the SID of the sender"
+
+
+@pytest.mark.parametrize("change", [end_of_the_certificate, removal_of_the_certificate])
+def test_a_certificate_counts_only_if_it_does_when_its_signature_is_checked(
+    net: Net, change: Callable[[Host, Net], str]
+) -> None:
+    a = add(net)
+    cert = registered(a, certificate(1, -1, 1))
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(sign(peer.message(Q, "m", **ADMIN), cert=cert))
+    problem = change(a, net)
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(), a.node.kernel, net.now)
+    net.settle()
+    assert a.classes("admin") == [BAD_SIGNATURE]
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert notice.facts["problem"] == problem
+
+
+@pytest.mark.parametrize("change", [bad_padding, by_somebody_else])
+def test_an_address_learns_of_few_failed_checks_in_a_minute(net: Net, change: Change) -> None:
+    a = add(net)
+    evil, honest = connected(net, a), net.add_peer("honest")
+
+    def guess(number: int) -> int:
+        """The number of answers after one more message."""
+        evil.send(change(a, evil.message(a.name_of("t"), "guess", tx=(number, 1, 0), body=bytes(32))))
+        came = len(evil.got)
+        if came:
+            evil.ack(came, came, 1)
+        return len(evil.of(FinalAck))
+
+    assert [guess(number) for number in range(1, 61)] == list(range(1, 61))
+    assert len(evil.connections) == 1
+    assert guess(61) == 60
+    assert evil.connections == {}
+    (notice,) = [notice for notice in a.notices if notice.event == "message not taken"]
+    reason = "this address sent more than 60 messages with a wrong signature or encryption in a minute"
+    assert (notice.facts["peer"], notice.facts["reason"]) == (evil.address, reason)
+    assert a.network.refusals.counts[Reason.UNVERIFIED] == 1
+    # Others, and good messages of this address, are taken; those that were not answered come again.
+    honest.connect(a)
+    honest.send(change(a, honest.message(a.name_of("t"), "failed", tx=TX, body=bytes(32))))
+    assert len(honest.of(FinalAck)) == 1
+    evil.connect(a)
+    evil.send(encrypt(sign(evil.message(Q, "good"))))
+    assert a.bodies("q") == ["good"]
+    net.advance(1)
+    assert guess(61) == 61
 
 
 def test_a_message_that_is_sent_to_another_queue_is_refused_but_for_the_oldest_signature(net: Net) -> None:
@@ -996,6 +1074,51 @@ def test_a_session_that_ends_while_its_messages_are_checked_leaves_nothing(net: 
     peer = connected(net, a)
     peer.send(packet)
     assert a.bodies("q") == ["late"]
+
+
+def test_the_work_for_a_message_has_its_turn_by_the_address_that_sent_it(net: Net) -> None:
+    a = add(net)
+    peers = [connected(net, a), connected(net, a)]
+    for peer in peers:
+        peer.send(encrypt(sign(peer.message(Q, "m"))))
+    assert [each.peer for each in a.key_desk.done] == [peers[0].address] * 2 + [peers[1].address] * 2
+
+
+@pytest.mark.parametrize("protect", [sign, encrypt])
+def test_the_work_of_a_session_ends_with_it(net: Net, protect: Callable[[UserMessage], UserMessage]) -> None:
+    a = add(net)
+    a.key_desk.is_held = True
+    for _ in range(3):
+        peer = connected(net, a)
+        peer.send(protect(peer.message(Q, "m")))
+        peer.hang_up()
+    assert a.node.kernel._jobs == {}
+    assert a.key_desk.dropped == [each.job for each in a.key_desk.held]
+    assert len(a.key_desk.dropped) == 3
+
+
+def test_the_messages_that_wait_for_a_check_count_as_unfinished_ones(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.node.network.network.MAX_UNFINISHED_BYTES", 100_000)
+    a = add(net)
+    a.key_desk.is_held = True
+    honest, flood = net.add_peer("honest"), net.add_peer("flood")
+    honest.connect(a)
+    honest.send(sign(honest.message(Q, "small")))
+    for _ in range(20):
+        number = flood.connect(a)
+        flood.send(sign(flood.message(Q, "large", body=bytes(10_000))), on=number)
+        assert sum(each.inlet.kept_bytes for each in a.network.sessions) <= 100_000
+    assert len(flood.connections) == 4
+    assert len(honest.connections) == 1
+    reasons = {notice.facts["reason"] for notice in a.notices if notice.event == "session closed"}
+    assert reasons == {"the limit of unfinished bytes is reached, and this address has the most of them"}
+    # Checked messages make room.
+    a.key_desk.is_held = False
+    for effect in a.key_desk.held:
+        a.key_desk.carry_out(effect, a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["small", *["large"] * 4]
+    assert a.network._sessions.kept_bytes == 0
 
 
 def test_nothing_more_is_read_from_a_session_whose_messages_are_checked(net: Net) -> None:

@@ -31,7 +31,8 @@ def has_keys(seed: int) -> bool:
     return secrecy.draw(Random(f"keys of {seed}")).is_on
 
 
-SEEDS = [seed for seed in range(1000, 1060) if has_keys(seed)]
+# In the last one a message is decrypted with a retired key, which is rare.
+SEEDS = [*(seed for seed in range(1000, 1060) if has_keys(seed)), 1176]
 
 
 def test_seeds_with_keys_hold_what_was_promised_and_reach_what_is_rare() -> None:

@@ -6,7 +6,7 @@ DirectoryPath, and overwrites what a caller wrote there. Access is checked befor
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -17,10 +17,11 @@ from waypost.directory.port import Access
 from waypost.directory.queries import Query, by_identifier, only
 from waypost.directory.records import DirectoryRecord, Entry
 from waypost.directory.results import DirectoryOperationResult, DirectoryResult
-from waypost.directory.topology import DistributionList
+from waypost.directory.topology import DistributionList, User
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.wire.format_names import DistributionListFormatName, FormatName
+from waypost.wire.sid import Sid
 
 T = TypeVar("T", bound=DirectoryObject)
 
@@ -134,13 +135,25 @@ class EmbeddedDirectory:
 
     def _matching(self, query: Query[T]) -> Iterator[T]:
         objects = self._of(query.object_type)
-        wanted = query.identifier
-        for identifier in objects.order if wanted is None else (wanted,):
+        for identifier in self._candidates(query, objects):
             entry = objects.entries.get(identifier)
             if entry is not None and entry.present.issuperset(each.attribute for each in query.filters):
                 assert isinstance(entry.item, query.object_type)
                 if query.matches(entry.item):
                     yield entry.item
+
+    def _candidates(self, query: Query[T], objects: _Objects) -> Sequence[bytes]:
+        """Identifiers, in order, among which are those of all matching objects."""
+        identifier = query.identifier
+        if identifier is not None:
+            return (identifier,)
+        if query.object_type is User:
+            # Strangers cause such queries, with any SID. The SID makes the name.
+            sid = query.value_of("security_identifier", Sid)
+            if sid is not None:
+                found = self._names.get(self._name_of(User(security_identifier=sid)))
+                return () if found is None else (found,)
+        return objects.order
 
     def _answer(self, query: Query[T], item: T) -> DirectoryResult[T]:
         if query.attribute_list is None:

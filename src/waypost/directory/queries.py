@@ -16,6 +16,7 @@ from waypost.directory.objects import DirectoryObject
 from waypost.errors import InvalidParameter
 
 T = TypeVar("T", bound=DirectoryObject)
+V = TypeVar("V")
 
 
 class Operator(Enum):
@@ -99,8 +100,13 @@ class Query(Generic[T]):
     @property
     def identifier(self) -> bytes | None:
         """The Identifier that an object must have to match, if the filters say so."""
+        return self.value_of("identifier", bytes)
+
+    def value_of(self, attribute: str, value_type: type[V]) -> V | None:
+        """The value of this type that an attribute must have, if the filters say so."""
         for each in self.filters:
-            if each.attribute == "identifier" and each.operator is Operator.EQUALS and isinstance(each.value, bytes):
+            is_equal = each.attribute == attribute and each.operator is Operator.EQUALS
+            if is_equal and isinstance(each.value, value_type):
                 return each.value
         return None
 

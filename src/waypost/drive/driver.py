@@ -42,7 +42,7 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.effects import Commit, Failure, KeyWork, Reply
+from waypost.node.effects import Commit, DropKeyWork, Failure, KeyWork, Reply
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
@@ -270,6 +270,9 @@ class Driver:
                         self._store.submit(effect.batch, effect.token)
                 elif isinstance(effect, KeyWork):
                     refused += self._begin_key_work(effect)
+                elif isinstance(effect, DropKeyWork):
+                    if self._keys is not None:
+                        self._keys.drop(effect.job)
                 elif isinstance(effect, Failure):
                     self._abandoned.pop(effect.request, None)
                     self._end(effect.request, effect.error)

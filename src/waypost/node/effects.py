@@ -201,10 +201,21 @@ KeyRequest = NoteAnswer | KeyOperation | RemoveCertificates | SignFor | CheckSig
 
 @dataclass(frozen=True, slots=True)
 class KeyWork:
-    """Work with keys, outside of the engine. Call `Kernel.job_done` with its result, or with its error."""
+    """Work with keys, outside of the engine. Call `Kernel.job_done` with its result, or with its error.
+
+    `peer` is the peer that causes it; "" stands for the callers of this computer. Peers have their work done in turn.
+    """
 
     job: int
     request: KeyRequest
+    peer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropKeyWork:
+    """Nobody waits for this work with keys any more. What has not begun need not be done."""
+
+    job: int
 
 
 # Effects on a network.
@@ -213,4 +224,4 @@ NetworkEffect = Connect | Write | Close | HoldReading | Resolve | SendDatagram
 # and MS-MQCN.
 OutsideEffect = NetworkEffect | Notice | ToCoordinator | SendChangeNotification | FindDirectoryServers
 # A union, so that a shell matches all effects: one without a case fails the type checker.
-Effect = Commit | Reply | Failure | KeyWork | OutsideEffect
+Effect = Commit | Reply | Failure | KeyWork | DropKeyWork | OutsideEffect

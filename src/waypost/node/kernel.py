@@ -15,7 +15,7 @@ from waypost.core.ports import ReadEnded
 from waypost.errors import DecodeError, StoreDamaged, StoreError, StoreFull, WaypostError
 from waypost.limits import PARTS_AHEAD
 from waypost.node.damaged import DamagedMessages
-from waypost.node.effects import Commit, Effect, Failure, KeyRequest, KeyWork, Notice, Reply
+from waypost.node.effects import Commit, DropKeyWork, Effect, Failure, KeyRequest, KeyWork, Notice, Reply
 from waypost.node.failures import failure
 from waypost.node.noted import Noted
 from waypost.node.stored_messages import StoredMessages
@@ -200,11 +200,20 @@ class Kernel:
         else:
             self.fail(request, failure(ended.status))
 
-    def ask_keys(self, request: KeyRequest, then: Callable[[object, Now], None]) -> None:
-        """Let the shell do some work with keys, and go on in an operation, with its result or its WaypostError."""
+    def ask_keys(self, request: KeyRequest, then: Callable[[object, Now], None], peer: str = "") -> int:
+        """Let the shell do some work with keys, and go on in an operation, with its result or its WaypostError.
+
+        `peer` is the peer whose turn it takes. Returns the number of the job, for `drop_keys`.
+        """
         self._last_job += 1
         self._jobs[self._last_job] = then
-        self.emit(KeyWork(self._last_job, request))
+        self.emit(KeyWork(self._last_job, request, peer))
+        return self._last_job
+
+    def drop_keys(self, job: int) -> None:
+        """Forget a job for which nobody waits any more, with all that it would go on with."""
+        if self._jobs.pop(job, None) is not None:
+            self.emit(DropKeyWork(job))
 
     def ask_keys_for(self, call: Call, request: KeyRequest, then: Callable[[Call, object], None]) -> None:
         """As `ask_keys`, for a request of an application: an error of the work, or of `then`, answers it.

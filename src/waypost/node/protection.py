@@ -2,6 +2,7 @@
 MS-MQQB 3.1.1.3.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -83,14 +84,17 @@ class Protection:
 
     def facts_changed(self, facts: ProtectionFacts) -> None:
         """Take the facts of the key folder. Nothing that was true before counts any more."""
-        self.facts = facts
-        for cache in (self.receive_keys, self.send_keys, self.user_certs):
-            cache.clear()
+        self._take(facts)
         self._answered = {**self._answered, **facts.answered}
         if self._kernel.failure is None and not self._directory.has_keys(facts.encryption_list, facts.signing_list):
             with self._kernel.operation(self._kernel.now):
                 self._directory.publish_keys(facts.encryption_list, facts.signing_list)
         self._await_grace(self._kernel.now)
+
+    def _take(self, facts: ProtectionFacts) -> None:
+        self.facts = facts
+        for cache in (self.receive_keys, self.send_keys, self.user_certs):
+            cache.clear()
 
     def _await_grace(self, now: Now) -> None:
         timer, ends = (Protection, "grace"), self.facts.grace_ends

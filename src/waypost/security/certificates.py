@@ -30,6 +30,16 @@ def subject_of(certificate: bytes) -> str | None:
         return None
 
 
+def key_problem(key: RSAPublicKey) -> str | None:
+    """The reason not to use a public key of a stranger, or None: an operation with it could take very long.
+
+    2.2.20.6 has 32 bits for the exponent.
+    """
+    if key.public_numbers().e >> 32 or key.key_size > 8 * MAX_RSA_MODULUS:
+        return "the modulus or the exponent of the RSA key is too large"
+    return None
+
+
 def public_key_of(certificate: bytes, key_type: KeyType) -> PublicKeyBlob:
     """The key of a DER certificate in the layout of 2.2.20.6, marked as one for signing or for encryption."""
     try:
@@ -38,7 +48,7 @@ def public_key_of(certificate: bytes, key_type: KeyType) -> PublicKeyBlob:
         raise DecodeError(SECTION, "SenderCert", 0, f"must be a certificate: {error}") from None
     if not isinstance(key, RSAPublicKey):
         raise DecodeError(SECTION, "SenderCert", 0, "must have an RSA key")
+    if (problem := key_problem(key)) is not None:
+        raise DecodeError(SECTION, "SenderCert", 0, problem)
     numbers = key.public_numbers()
-    if numbers.e >> 32 or key.key_size > 8 * MAX_RSA_MODULUS:
-        raise DecodeError(SECTION, "SenderCert", 0, "the modulus or the exponent of the RSA key is too large")
     return PublicKeyBlob.from_numbers(key_type, numbers.e, numbers.n)

@@ -17,6 +17,7 @@ from waypost.node.effects import (
     Close,
     Commit,
     Connect,
+    DropKeyWork,
     Effect,
     Failure,
     HoldReading,
@@ -304,6 +305,9 @@ class Host(ABC, Generic[S_co]):
                 self._carry(effect)
             case KeyWork():
                 self._work_with_keys(effect)
+            case DropKeyWork():
+                # The work is done all the same: its result must change nothing.
+                pass
             case SendChangeNotification() | FindDirectoryServers():
                 raise Violation(f"{self.name} requests {effect!r}, but the simulation has no directory")
             case _:

@@ -64,7 +64,7 @@ class Inlet:
     connection. During either, the silence is not the fault of the other side: the Ack Wait Timer stands still.
     """
 
-    __slots__ = ("_splitter", "_timers", "is_held", "is_unread", "packets", "unfinished_bytes")
+    __slots__ = ("_splitter", "_timers", "is_held", "is_unread", "packets", "unfinished_bytes", "untaken_bytes")
 
     def __init__(self, timers: SessionTimers) -> None:
         self._timers: Final = timers
@@ -75,6 +75,13 @@ class Inlet:
         self.is_unread = False
         # Bytes of a packet that has come in part, even after `clear`, so that the owner can add them up.
         self.unfinished_bytes = 0
+        # Bytes of messages that were given out and that the owner could not take yet. The owner counts them.
+        self.untaken_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that are kept although nothing is decided about them yet."""
+        return self.unfinished_bytes + self.untaken_bytes
 
     @property
     def is_shut(self) -> bool:

@@ -62,14 +62,15 @@ def _accepted(_protection_refusal: Any) -> Callable[..., None]:
     return lambda *_, **__: None
 
 
-def _failures_as_forgeries(ask_keys: Any) -> Callable[[Kernel, KeyRequest, Callable[[object, Now], None]], None]:
-    def hasty(kernel: Kernel, request: KeyRequest, then: Callable[[object, Now], None]) -> None:
+def _failures_as_forgeries(ask_keys: Any) -> Callable[..., int]:
+    def hasty(kernel: Kernel, request: KeyRequest, then: Callable[[object, Now], None], peer: str = "") -> int:
         def judged(result: object, now: Now) -> None:
             if isinstance(request, CheckSignatures) and isinstance(result, WaypostError):
                 result = [CheckedSignature(-1, str(result), 0, 0xFFFF_FFFF) for _ in request.checks]
             then(result, now)
 
-        ask_keys(kernel, request, judged)
+        job: int = ask_keys(kernel, request, judged, peer)
+        return job
 
     return hasty
 

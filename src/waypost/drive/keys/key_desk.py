@@ -41,7 +41,7 @@ from waypost.drive.keys.key_folder import KeyFolder
 from waypost.drive.keys.key_records import KeyRecord
 from waypost.drive.keys.key_state import CertificateRecord, PinRecord
 from waypost.drive.keys.settings import KeySettings
-from waypost.drive.keys.workers import Workers
+from waypost.drive.keys.workers import Piece, Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.node.effects import (
     CheckSignatures,
@@ -58,12 +58,14 @@ from waypost.node.effects import (
 from waypost.node.node import Node
 from waypost.security.ciphers import CryptoServiceProvider
 from waypost.security.protection_facts import ProtectionFacts
-from waypost.security.work import SignDigests, UnwrapKeys, Work, WrapKeys
+from waypost.security.work import CheckSignature, SignDigests, UnwrapKeys, Work, WrapKeys
 
 # Pieces of work that a worker does at a time. With a private key, one takes most of a millisecond. To check a signature
 # takes a twentieth of that: all workers get a part, but no worker gets few.
 _PIECE: Final = 16
 _CHECKS: Final = 64
+# Bytes of the longest signature that costs no more than others: a longer one takes time with the square of its size.
+_ORDINARY_SIGNATURE: Final = 512
 
 
 class KeyDesk:
@@ -76,6 +78,8 @@ class KeyDesk:
         # One thread for the folder, which may wait for the workers.
         self._clerk: ThreadPoolExecutor | None = None
         self._done: Final[deque[tuple[int, object]]] = deque()
+        # The pieces of jobs for the workers, until their results are taken.
+        self._pieces: Final[dict[int, list[Piece]]] = {}
         # The number of changes of the folder that the engine knows.
         self._told = -1
         self._is_closed = False
@@ -92,18 +96,22 @@ class KeyDesk:
             case RemoveCertificates(sid):
                 self._ask_clerk(effect.job, lambda: self.folder.remove_certificates(sid))
             case SignFor() as request:
-                self._ask_clerk(effect.job, lambda: self._sign(effect.job, request))
+                self._ask_clerk(effect.job, lambda: self._sign(effect, request))
             case CheckSignatures(checks):
                 part = -(-len(checks) // self._workers.count)
                 most = max(_PIECE, min(part, _CHECKS))
-                self._divide(effect.job, list(checks), lambda answers: answers, most)
+                self._divide(effect, list(checks), lambda answers: answers, most)
             case MakeKeys(key, size, count):
                 work = WrapKeys(key.pub_exp, key.modulus, size, count)
-                self._divide(effect.job, [work], lambda answers: answers[0])
+                self._divide(effect, [work], lambda answers: answers[0])
             case OpenKeys(ciphertexts, sizes):
                 keys = self.folder.decrypting_keys(time.time())
                 pieces: list[Work] = [UnwrapKeys(keys, (each,), sizes) for each in ciphertexts]
-                self._divide(effect.job, pieces, lambda answers: [each[0] for each in answers])
+                self._divide(effect, pieces, lambda answers: [each[0] for each in answers])
+
+    def drop(self, job: int) -> None:
+        """Do nothing of a job that has not begun: nobody waits for its result."""
+        self._workers.drop(self._pieces.pop(job, ()))
 
     @property
     def finished(self) -> int:
@@ -112,7 +120,9 @@ class KeyDesk:
 
     def take(self) -> tuple[int, object]:
         """The oldest result: a job, and a value or a WaypostError."""
-        return self._done.popleft()
+        job, result = self._done.popleft()
+        self._pieces.pop(job, None)
+        return job, result
 
     def take_facts(self) -> ProtectionFacts | None:
         """The facts, if they have changed since the last call."""
@@ -150,9 +160,12 @@ class KeyDesk:
 
         self._clerk.submit(run)
 
-    def _divide(self, job: int, work: list[Work], join: Callable[[list[Any]], object], most: int = _PIECE) -> None:
+    def _divide(
+        self, effect: KeyWork, work: list[Work], join: Callable[[list[Any]], object], most: int = _PIECE
+    ) -> None:  # fmt: skip
         """Let the workers do pieces of a job, and end it with all answers."""
-        pieces = [work[at : at + most] for at in range(0, len(work), most)] or [[]]
+        job = effect.job
+        pieces = _pieces(work, most)
         answers: dict[int, list[Any] | WaypostError] = {}
         lock = Lock()
 
@@ -170,15 +183,17 @@ class KeyDesk:
                 joined += part
             self._end(job, join(joined))
 
-        for place, piece in enumerate(pieces):
-            self._workers.submit(piece, partial(done, place))
+        begun = [Piece(piece, partial(done, place), effect.peer) for place, piece in enumerate(pieces)]
+        self._pieces[job] = begun
+        for each in begun:
+            self._workers.submit(each)
 
-    def _sign(self, job: int, request: SignFor) -> object:
+    def _sign(self, effect: KeyWork, request: SignFor) -> object:
         caller = request.caller
         signer = self.folder.signer(request.certificate, caller.name, caller.sid)
         pieces: list[Work] = [SignDigests(signer.key, request.algorithm, (each,)) for each in request.digests]
         self._divide(
-            job, pieces, lambda answers: Signed(signer.certificate, tuple(signature for (signature,) in answers))
+            effect, pieces, lambda answers: Signed(signer.certificate, tuple(signature for (signature,) in answers))
         )
         return _LATER
 
@@ -258,6 +273,25 @@ def opened(path: Path, settings: KeySettings, node: Node, notify: Callable[[], N
     workers = Workers(processes=settings.uses_processes)
     folder = KeyFolder(path, settings, workers, node.manager.identity.computer_name)
     return KeyDesk(folder, workers, notify)
+
+
+def _pieces(work: list[Work], most: int) -> list[list[Work]]:
+    """Pieces of some work, in order, that take no longer than so many ordinary operations."""
+    pieces: list[list[Work]] = [[]]
+    cost = 0
+    for each in work:
+        if pieces[-1] and cost + _cost(each) > most:
+            pieces.append([])
+            cost = 0
+        pieces[-1].append(each)
+        cost += _cost(each)
+    return pieces
+
+
+def _cost(work: Work) -> int:
+    if not isinstance(work, CheckSignature):
+        return 1
+    return max(1, (len(work.signature) // _ORDINARY_SIGNATURE) ** 2)
 
 
 # The result of work that ends elsewhere.

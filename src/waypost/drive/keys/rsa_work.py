@@ -33,7 +33,7 @@ from cryptography.x509 import (
 from cryptography.x509.oid import NameOID
 
 from waypost.errors import InvalidParameter
-from waypost.security.certificates import REFUSALS
+from waypost.security.certificates import REFUSALS, key_problem
 from waypost.security.work import (
     CheckedSignature,
     CheckSignature,
@@ -199,7 +199,9 @@ def _certificate(data: bytes) -> tuple[RSAPublicKey, int, int] | str:
         validity = int(certificate.not_valid_before_utc.timestamp()), int(certificate.not_valid_after_utc.timestamp())
     except (*REFUSALS, OverflowError) as error:
         return f"the certificate is invalid: {error}"
-    return (key, *validity) if isinstance(key, RSAPublicKey) else "the key of the certificate is not an RSA key"
+    if not isinstance(key, RSAPublicKey):
+        return "the key of the certificate is not an RSA key"
+    return key_problem(key) or (key, *validity)
 
 
 _WORK: Final[dict[type[Work], Callable[[Any], Any]]] = {

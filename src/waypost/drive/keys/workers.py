@@ -4,15 +4,18 @@ The library keeps the interpreter's lock while it signs, so that a thread alone 
 millisecond a signature. A daemon therefore gives each worker a process, which starts with the first work, and which a
 worker that has rested ends. These processes leave the processors to the event loop. A program that has opened a folder
 for itself works in its threads.
+
+Peers have their work done in turn, one piece at a time, so that the work of one delays the others by little.
 """
 
 import os
 import signal
 import subprocess
 import sys
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from struct import Struct
 from threading import Condition, Lock, Thread
 from typing import IO, Any, Final
@@ -43,6 +46,15 @@ def worker_count() -> int:
     return max(2, min(os.cpu_count() or 2, 8))
 
 
+@dataclass(eq=False, slots=True)
+class Piece:
+    """Some work for a peer ("" is this computer), which one worker does at a time."""
+
+    work: list[Work]
+    done: Done
+    peer: str = ""
+
+
 class Workers:
     """A few workers, which start with the first work. `done` is called in the thread of a worker."""
 
@@ -50,22 +62,32 @@ class Workers:
         self.count: Final = count or worker_count()
         self._has_processes: Final = processes
         self._started: Final[list[_Process]] = []
-        self._jobs: deque[tuple[list[Work], Done]] = deque()
+        # The pieces of each peer that wait, and the peers with some in the order of their turns.
+        self._waiting: Final[OrderedDict[str, OrderedDict[Piece, None]]] = OrderedDict()
+        self._count = 0
         self._changed: Final = Condition(Lock())
         self._threads = 0
         self._idle = 0
         self._is_closed = False
 
-    def submit(self, work: list[Work], done: Done) -> None:
+    def submit(self, piece: Piece) -> None:
         """Do some work, and call `done` with the answers, or with an error."""
         with self._changed:
             if self._is_closed:
                 return
-            self._jobs.append((work, done))
-            if self._idle < len(self._jobs) and self._threads < self.count:
+            self._waiting.setdefault(piece.peer, OrderedDict())[piece] = None
+            self._count += 1
+            if self._idle < self._count and self._threads < self.count:
                 self._threads += 1
                 Thread(target=self._run, name="waypost-keys", daemon=True).start()
             self._changed.notify()
+
+    def drop(self, pieces: Iterable[Piece]) -> None:
+        """Do nothing of this work that has not begun."""
+        with self._changed:
+            for piece in pieces:
+                if piece in self._waiting.get(piece.peer, ()):
+                    self._remove(piece)
 
     def call(self, work: Work) -> Any:
         """Do some work, and wait for its answer."""
@@ -77,7 +99,7 @@ class Workers:
             found.append(answers)
             ready.release()
 
-        self.submit([work], done)
+        self.submit(Piece([work], done))
         with self._changed:
             if self._is_closed:
                 raise ServiceNotAvailable("the queue manager is closed")
@@ -91,21 +113,38 @@ class Workers:
         """Give up the work that has not begun, and end the processes."""
         with self._changed:
             self._is_closed = True
-            given_up = [done for _, done in self._jobs]
-            self._jobs.clear()
+            given_up = [piece for pieces in self._waiting.values() for piece in pieces]
+            self._waiting.clear()
+            self._count = 0
             self._changed.notify_all()
-        for done in given_up:
-            done(ServiceNotAvailable("the queue manager is closed"))
+        for piece in given_up:
+            piece.done(ServiceNotAvailable("the queue manager is closed"))
 
-    def _next(self) -> tuple[list[Work], Done] | None:
+    def _take(self) -> Piece:
+        """The first piece of the peer whose turn it is, which comes last then."""
+        peer = next(iter(self._waiting))
+        piece = next(iter(self._waiting[peer]))
+        self._remove(piece)
+        if peer in self._waiting:
+            self._waiting.move_to_end(peer)
+        return piece
+
+    def _remove(self, piece: Piece) -> None:
+        pieces = self._waiting[piece.peer]
+        del pieces[piece]
+        self._count -= 1
+        if not pieces:
+            del self._waiting[piece.peer]
+
+    def _next(self) -> Piece | None:
         with self._changed:
             self._idle += 1
             try:
-                while not self._jobs and not self._is_closed:
-                    if not self._changed.wait(_REST) and not self._jobs:
+                while not self._waiting and not self._is_closed:
+                    if not self._changed.wait(_REST) and not self._waiting:
                         break
-                if self._jobs:
-                    return self._jobs.popleft()
+                if self._waiting:
+                    return self._take()
                 self._threads -= 1
                 return None
             finally:
@@ -123,8 +162,8 @@ class Workers:
             with self._changed:
                 self._started.append(process)
         try:
-            while (job := self._next()) is not None:
-                work, done = job
+            while (piece := self._next()) is not None:
+                work = piece.work
                 try:
                     answers: list[Any] | WaypostError = (
                         [perform(each) for each in work] if process is None else process.perform(work)
@@ -133,7 +172,7 @@ class Workers:
                     answers = error
                 except Exception as error:  # noqa: BLE001, whatever the library raises, the asker gets an answer
                     answers = ServiceNotAvailable(f"the operation with keys failed: {error}")
-                done(answers)
+                piece.done(answers)
         finally:
             if process is not None:
                 process.close()

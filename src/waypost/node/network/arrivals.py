@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from waypost.buckets import Buckets, Rate
 from waypost.clock import Now
 from waypost.core.delivery import STATUS_CLASSES, Delivery, protection_hint, protection_refusal, protection_sentence
 from waypost.core.final_acks import wants_final_ack
@@ -22,6 +23,7 @@ from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID
+from waypost.limits import MAX_UNVERIFIED_PER_MINUTE
 from waypost.node.access import Access
 from waypost.node.directory import NodeDirectory
 from waypost.node.incoming_store import IncomingStore
@@ -101,6 +103,7 @@ class Arrivals:
         "_statistics",
         "_tracing",
         "_transactional_acks",
+        "_unverified",
         "admission",
     )
 
@@ -151,6 +154,7 @@ class Arrivals:
         self._refused_sources: Final = refused_sources
         self._protection: Final = protection
         self._checking: Final = Checking(kernel, sessions, protection, self._take_checked, rules)
+        self._unverified: Final = Buckets(Rate(MAX_UNVERIFIED_PER_MINUTE / 60, MAX_UNVERIFIED_PER_MINUTE))
         self._local: Final = (manager.identity.identifier, NULL_GUID)
         self._runs: Final = Runs(
             manager, known, self._refusal, admission=admission, order_acking=order_acking, refusals=refusals
@@ -303,6 +307,14 @@ class Arrivals:
                 session.close(reason)
                 return False
         verdict = self._checking.verdicts.get(id(packet))
+        if verdict is not None and verdict.refusal is not None and not self._may_answer(session, now):
+            reason = (
+                f"this address sent more than {MAX_UNVERIFIED_PER_MINUTE} messages with a wrong signature or "
+                "encryption in a minute"
+            )
+            self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.UNVERIFIED, reason)
+            session.close(reason)
+            return False
         try:
             # With all its names: a stored message must stay readable.
             if verdict is None or verdict.refusal is not None:
@@ -327,6 +339,10 @@ class Arrivals:
             session.close(reason)
             return False
         return True
+
+    def _may_answer(self, session: Session, now: Now) -> bool:
+        """Whether this address may learn once more that a check has failed: the answers help to find what is secret."""
+        return self._unverified.take(peer_of(session.remote_qm_address), now.monotonic)
 
     def _remember(self, session: Session, packet: UserMessage, message: Message, now: Now) -> None:
         """MS-MQQB 3.1.5.8.2: remember an accepted message. A refused one takes no room."""

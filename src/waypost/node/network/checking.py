@@ -10,17 +10,18 @@ messages: the session closes, and they come again.
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from waypost.api.protection import SIGNATURE_WORDS
 from waypost.clock import Now
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.stored_message import with_security_flags
 from waypost.errors import AuthenticationFailed, DecodeError, DecryptionFailed, WaypostError
-from waypost.node.effects import CheckSignatures, OpenKeys
+from waypost.node.effects import CheckSignatures, KeyRequest, OpenKeys
 from waypost.node.kernel import Kernel
 from waypost.node.network.sessions import Sessions
 from waypost.node.protection import Protection, ReceiveKey
+from waypost.peers import peer_of
 from waypost.security.ciphers import (
     PROVIDER_TYPES,
     PROVIDERS,
@@ -45,6 +46,7 @@ from waypost.wire.user_message import UserMessage
 _SIZES: Final = (5, 16, 24, 32)
 # A key of 40 bits that was made one of 128.
 _ZERO_BITS: Final = bytes(11)
+_UNREGISTERED: Final = "the certificate is not registered for the SID of the sender"
 _SHORT_RC2: Final = BodyEncryption(PrivacyLevel.ENHANCED, SessionKeyAlgorithm.RC2)
 
 
@@ -100,7 +102,7 @@ def needs_check(packet: UserMessage) -> bool:
 class Checking:
     """Checks the messages of all sessions. `go_on` takes those of a session that are checked."""
 
-    __slots__ = ("_go_on", "_kernel", "_protection", "_rules", "_sessions", "held", "verdicts")
+    __slots__ = ("_go_on", "_jobs", "_kernel", "_protection", "_rules", "_sessions", "held", "verdicts")
 
     def __init__(
         self,
@@ -117,6 +119,8 @@ class Checking:
         self._rules: Final = rules
         # The messages of each session that wait, in pieces; the first piece is being checked.
         self.held: Final[dict[Session, deque[Sequence[Incoming]]]] = {}
+        # The work with keys for which a session waits.
+        self._jobs: Final[dict[Session, int]] = {}
         # The results for the messages that are taken now, by the identity of their packets.
         self.verdicts: dict[int, Verdict] = {}
 
@@ -125,7 +129,7 @@ class Checking:
         session.inlet.hold(self._kernel.now)
         waiting = self.held.setdefault(session, deque())
         waiting.appendleft(messages)
-        self._count_untaken(session)
+        self._count_untaken(session, waiting)
         checks = [
             _Check(each.packet)
             for each in messages
@@ -135,15 +139,34 @@ class Checking:
 
     def wait(self, session: Session, messages: Sequence[Incoming]) -> None:
         """Keep messages that come behind messages of a session that are being checked."""
-        self.held[session].append(messages)
-        self._count_untaken(session)
+        waiting = self.held[session]
+        waiting.append(messages)
+        self._count_untaken(session, waiting)
 
-    def _count_untaken(self, session: Session) -> None:
-        session.set_untaken(sum(map(len, self.held[session])))
+    def _count_untaken(self, session: Session, waiting: deque[Sequence[Incoming]]) -> None:
+        size = sum(_size(each) for piece in waiting for each in piece)
+        self._sessions.set_untaken(session, sum(map(len, waiting)), size)
 
     def forget(self, session: Session) -> None:
-        """Forget a closed session. Its messages are not acknowledged, and come again."""
+        """Forget a closed session, with the work for it. Its messages are not acknowledged, and come again."""
         self.held.pop(session, None)
+        job = self._jobs.pop(session, None)
+        if job is not None:
+            self._kernel.drop_keys(job)
+
+    def _ask(self, session: Session, request: KeyRequest, then: Callable[[list[Any], Now], None]) -> None:
+        """Let a session wait for some work with keys."""
+
+        def done(result: object, now: Now) -> None:
+            del self._jobs[session]
+            if isinstance(result, WaypostError):
+                self._give_up(session, result, now)
+                return
+            assert isinstance(result, list)
+            then(result, now)
+
+        assert session not in self._jobs, "a session waits for one job at a time"
+        self._jobs[session] = self._kernel.ask_keys(request, done, peer_of(session.remote_qm_address))
 
     def _open_keys(self, session: Session, checks: list[_Check]) -> None:
         missing: dict[ReceiveKey, bytes] = {}
@@ -179,11 +202,7 @@ class Checking:
 
         asked_for = self._protection.facts
 
-        def opened(result: object, now: Now) -> None:
-            if isinstance(result, WaypostError):
-                self._give_up(session, result, now)
-                return
-            assert isinstance(result, list)
+        def opened(result: list[list[bytes]], now: Now) -> None:
             for key, candidates in zip(missing, result, strict=True):
                 found[key] = tuple(candidates)
                 # The keys of this queue manager may be others now.
@@ -191,7 +210,7 @@ class Checking:
                     self._protection.remember(self._protection.receive_keys, key, tuple(candidates), now)
             self._check_signatures(session, checks, found)
 
-        self._kernel.ask_keys(OpenKeys(tuple(missing.values()), _SIZES), opened)
+        self._ask(session, OpenKeys(tuple(missing.values()), _SIZES), opened)
 
     def _check_signatures(
         self, session: Session, checks: list[_Check], opened: dict[ReceiveKey, tuple[bytes, ...]]
@@ -205,6 +224,9 @@ class Checking:
                 continue
             try:
                 asked = _signature_to_check(check, self._rules.hashes)
+                if asked is not None:
+                    # Strangers can make certificates, but none that is registered: they get no RSA for one.
+                    self._require_registered(check.packet)
             except AuthenticationFailed as error:
                 check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, str(error))
                 continue
@@ -215,16 +237,12 @@ class Checking:
             self._end(session, checks, self._kernel.now)
             return
 
-        def checked(result: object, now: Now) -> None:
-            if isinstance(result, WaypostError):
-                self._give_up(session, result, now)
-                return
-            assert isinstance(result, list)
+        def checked(result: list[CheckedSignature], now: Now) -> None:
             for check, found in zip(signed, result, strict=True):
                 self._judge(check, found, now)
             self._end(session, checks, now)
 
-        self._kernel.ask_keys(CheckSignatures(tuple(wanted)), checked)
+        self._ask(session, CheckSignatures(tuple(wanted)), checked)
 
     def _decrypt(self, check: _Check, opened: dict[ReceiveKey, tuple[bytes, ...]]) -> None:
         assert check.key is not None
@@ -246,6 +264,14 @@ class Checking:
                 reason = f"the key of the message has a wrong size: {8 * len(key)} bits"
         check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, reason)
 
+    def _require_registered(self, packet: UserMessage) -> None:
+        security = packet.security
+        assert security is not None
+        if security.sender_type == SENDER_SID and not self._protection.is_registered(
+            security.sender_cert, security.security_id, self._kernel.now
+        ):
+            raise AuthenticationFailed(_UNREGISTERED)
+
     def _judge(self, check: _Check, found: CheckedSignature, now: Now) -> None:
         """The rules about a signature, its certificate and its sender."""
         packet, verdict, claim = check.packet, check.verdict, check.claim
@@ -258,10 +284,11 @@ class Checking:
             level = AuthenticationLevel(int(version))
             reason = self._objection(packet, version, level) or _invalid(found, now)
             if not reason and security.sender_type == SENDER_SID:
+                # Again: it may have been removed meanwhile.
                 if self._protection.is_registered(security.sender_cert, security.security_id, now):
                     verdict.sid = security.security_id
                 else:
-                    reason = "the certificate is not registered for the SID of the sender"
+                    reason = _UNREGISTERED
             if not reason:
                 verdict.level = level
                 return
@@ -305,18 +332,24 @@ class Checking:
             self._take_first(session, waiting, now)
         if session in self.held:
             self.held[session].extend(waiting)
-            self._count_untaken(session)
+            self._count_untaken(session, self.held[session])
         elif not _is_closed(session):
             session.all_taken(now)
 
     def _take_first(self, session: Session, waiting: deque[Sequence[Incoming]], now: Now) -> None:
         piece = waiting.popleft()
-        session.set_untaken(sum(map(len, waiting)))
+        self._count_untaken(session, waiting)
         self._go_on(session, piece, now)
 
 
 def _is_closed(session: Session) -> bool:
     return session.state is SessionState.CLOSED
+
+
+def _size(incoming: Incoming) -> int:
+    """The bytes of a message in memory: a packet that was taken apart has its body once more."""
+    packet, size = incoming.packet, len(incoming.data)
+    return size + len(packet.properties.message_body) if isinstance(packet, UserMessage) else size
 
 
 def _invalid(found: CheckedSignature, now: Now) -> str:

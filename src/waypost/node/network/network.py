@@ -282,23 +282,18 @@ class Network:
         if session is None:
             return Work(0, 0)
         with self._kernel.operation(now):
-            self._sessions.unfinished -= session.inlet.unfinished_bytes
+            self._sessions.kept_bytes -= session.inlet.kept_bytes
             received = session.data_received(data, now, most)
-            self._sessions.unfinished += session.inlet.unfinished_bytes
-            if self._sessions.unfinished > MAX_UNFINISHED_BYTES:
-                self._make_room(session, now)
+            self._sessions.kept_bytes += session.inlet.kept_bytes
             self._take(session, received, now)
+            self._make_room(now)
         return Work(received.packets, len(session.inlet.packets))
 
-    def _make_room(self, receiving: Session, now: Now) -> None:
-        """Close the session with the most unfinished bytes, of the address with the most: it has used up the room."""
-        largest = self._sessions.largest_unfinished()
-        reason = "the limit of unfinished packets is reached, and this address has the most unfinished bytes"
-        if largest is receiving:
-            # Its received packets are processed before it goes.
-            largest.close(reason)
-        else:
-            self.close(largest, reason, now)
+    def _make_room(self, now: Now) -> None:
+        """Close the session with the most kept bytes, of the address with the most, if the room is used up."""
+        while self._sessions.kept_bytes > MAX_UNFINISHED_BYTES:
+            reason = "the limit of unfinished bytes is reached, and this address has the most of them"
+            self.close(self._sessions.largest(), reason, now)
 
     def connection_lost(self, connection: int, now: Now) -> None:
         """MS-MQQB 3.1.7.3."""

@@ -47,6 +47,7 @@ class Reason(Enum):
     SEQUENCE = "sequence"
     ACKNOWLEDGMENTS = "acknowledgments_wait"
     ADDRESSES = "too_many_addresses"
+    UNVERIFIED = "too_many_unverified"
 
     @property
     def comes_again(self) -> bool:
@@ -55,7 +56,14 @@ class Reason(Enum):
 
 
 _COMES_AGAIN: Final = frozenset(
-    {Reason.MACHINE_QUOTA, Reason.STORE, Reason.SEQUENCE, Reason.ACKNOWLEDGMENTS, Reason.ADDRESSES}
+    {
+        Reason.MACHINE_QUOTA,
+        Reason.STORE,
+        Reason.SEQUENCE,
+        Reason.ACKNOWLEDGMENTS,
+        Reason.ADDRESSES,
+        Reason.UNVERIFIED,
+    }
 )
 
 _CLASSES: Final = {

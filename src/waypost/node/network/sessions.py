@@ -43,11 +43,11 @@ class Sessions:
         "_open",
         "by_connection",
         "initiator",
+        "kept_bytes",
         "settings",
         "statistics",
         "touched",
         "twins",
-        "unfinished",
     )
 
     def __init__(self, kernel: Kernel, manager: QueueManager, settings: TransferSettings, ends: SessionEnds) -> None:
@@ -62,8 +62,8 @@ class Sessions:
         self._last_connection = 0
         # Sessions that may have something to write, in the order in which they were touched.
         self.touched: dict[Session, None] = {}
-        # Number of bytes of unfinished packets, on all sessions.
-        self.unfinished = 0
+        # Number of bytes of unfinished packets and of messages that wait for a check, on all sessions.
+        self.kept_bytes = 0
         # The addresses at which a queue manager with our identifier was seen, with the times.
         self.twins: dict[str, int] = {}
 
@@ -111,7 +111,7 @@ class Sessions:
         """Forget a closed session: its connection closes, and its links look for another."""
         if self.by_connection.pop(session.connection, None) is None:
             return
-        self.unfinished -= session.inlet.unfinished_bytes
+        self.kept_bytes -= session.inlet.kept_bytes
         self.write(session)
         self.touched.pop(session, None)
         self._ends.closing(session)
@@ -130,15 +130,21 @@ class Sessions:
                 del self.twins[next(iter(self.twins))]
         self._ends.closed(session, now)
 
-    def largest_unfinished(self) -> Session:
-        """The session with the most unfinished bytes, of the address with the most."""
+    def set_untaken(self, session: Session, count: int, size: int) -> None:
+        """Note how many messages of a session, with how many bytes, are received and not taken yet."""
+        session.set_untaken(count)
+        self.kept_bytes += size - session.inlet.untaken_bytes
+        session.inlet.untaken_bytes = size
+
+    def largest(self) -> Session:
+        """The session with the most kept bytes, of the address with the most."""
         held: Counter[str] = Counter()
         for session in self.by_connection.values():
-            held[peer_of(session.remote_qm_address)] += session.inlet.unfinished_bytes
+            held[peer_of(session.remote_qm_address)] += session.inlet.kept_bytes
         most = max(held, key=lambda peer: held[peer])
         return max(
             (session for session in self.by_connection.values() if peer_of(session.remote_qm_address) == most),
-            key=lambda session: session.inlet.unfinished_bytes,
+            key=lambda session: session.inlet.kept_bytes,
         )
 
     def _session(
