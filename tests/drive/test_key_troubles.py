@@ -1,4 +1,4 @@
-"""A key folder that cannot be used: a start says so, and a running queue manager goes on without it."""
+"""An unusable key folder: a start says so, and a running queue manager goes on without it."""
 
 import errno
 import os

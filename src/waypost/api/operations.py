@@ -178,8 +178,8 @@ Answer: TypeAlias = Literal["full", "ids"]
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects queues of other kinds instead.
 
-    In `pattern`, * matches any number of characters, and ? matches one character. The daemon builds a long list in
-    several steps. A queue that is created or deleted during these steps might be missing from the list.
+    In `pattern`, * matches any characters, and ? one character. A queue that is created or deleted while the daemon
+    builds a long list might be missing.
     """
 
     kind: Kind = ""
@@ -240,13 +240,11 @@ class ShowAcl(Operation[Acl], frozen=True, kw_only=True):
 class SetAcl(Operation[Acl], frozen=True, kw_only=True):
     """Change the owner of a queue and the rights on the queue.
 
-    The changes are made in the order `revoke`, `owner`, `deny`, `grant`. `grant` and `deny` contain texts of the form
-    WHO:RIGHT,RIGHT, and `revoke` contains texts of the form WHO. `grant` and `deny` add entries with these rights, and
+    The order is `revoke`, `owner`, `deny`, `grant`. `grant` and `deny` add entries in the form WHO:RIGHT,RIGHT, and
     `revoke` removes all entries of each WHO. WHO is a user, a group, a SID, everyone, anonymous or administrators. The
     rights are receive, peek, send, receive-journal, set-properties, get-properties, delete, get-permissions,
-    set-permissions, take-ownership and full. `sddl` replaces all entries. If the text of `sddl` contains an owner,
-    `sddl` also replaces the owner. `sddl` is mutually exclusive with the other changes. If nobody could change the
-    rights after the request, the request is refused, unless `force` is true.
+    set-permissions, take-ownership and full. `sddl` replaces all entries, and the owner if the text names one. `sddl`
+    is not allowed with other changes. `force` allows a change after which nobody can change the rights.
     """
 
     name: QueueName
@@ -275,11 +273,10 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when the recoverable messages are on disk.
 
-    If the messages are sent in a transaction, the commit writes the messages to disk. The messages in `messages` are
-    sent one by one, in order. The bodies in `bodies` share the properties in `like`, and either all bodies are sent or
-    no body is sent. The fastest request is a MessagePack request with `bodies`, with a `body_type` in `like`, and with
-    the `answer` "ids". waypost.connect sends requests of this form. A request to several queues (format names separated
-    by commas) can have only one body.
+    In a transaction, the commit writes the messages to disk. The messages in `messages` are sent one by one, in order.
+    The bodies in `bodies` share the properties in `like`, and either all bodies are sent or no body is sent. The
+    fastest request is a MessagePack request with `bodies`, with a `body_type` in `like`, and with the `answer` "ids". A
+    request to several queues (format names separated by commas) can have only one body.
     """
 
     name: QueueName
@@ -356,10 +353,9 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
     """Move all messages between a queue and one of its subqueues. One request moves at most a few thousand messages.
 
-    To continue, repeat the request until `next` in the answer is empty. In each repetition, set `up_to` to the `up_to`
-    of the answer, and `after` to the `next` of the answer. Messages that arrive during the move, and messages that a
-    reader has locked, stay in their queue. If the move is interrupted, each message is in exactly one of the two
-    queues.
+    To continue, repeat the request with the `up_to` of the answer, and with `after` set to its `next`, until `next` is
+    empty. Messages that arrive during the move, and messages that a reader has locked, stay in their queue. If the move
+    is interrupted, each message is in exactly one of the two queues.
     """
 
     name: QueueName
@@ -489,11 +485,9 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     """Restart transactional sequences. In the answer, `warning` describes the messages that can arrive twice.
 
-    The request resets the sequences that match all given fields. If `queue` is the name of an outgoing queue, the
-    request resets the outgoing sequence of the queue. For an outgoing sequence, the answer is sent when all waiting
-    messages have new numbers. Until the answer is sent, another reset of the sequence is refused. With `trial`, the
-    request is a dry run, which changes nothing. A request covers at most ten thousand sequences. To continue, set
-    `after` to the `next` of the answer, and repeat the request.
+    The request resets the sequences that match all given fields. An outgoing queue as `queue` selects its outgoing
+    sequence: the answer is then sent when all waiting messages have new numbers, and no other reset starts before. With
+    `trial`, the request is a dry run. A request covers at most 10,000 sequences: `after` is the previous `next`.
     """
 
     queue: str | None = None
@@ -554,8 +548,7 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
     """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
-    With `with_bytes`, the answer also contains the damaged bytes. `after` is the value of `next` in the previous
-    answer.
+    With `with_bytes`, the answer also contains the damaged bytes. `after` is the `next` of the previous answer.
     """
 
     after: After = ""

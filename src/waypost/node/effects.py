@@ -213,7 +213,7 @@ class KeyWork:
 
 @dataclass(frozen=True, slots=True)
 class DropKeyWork:
-    """Nobody waits for this work with keys any more. What has not begun need not be done."""
+    """Nobody waits for this work with keys any more. The parts that have not begun can be left out."""
 
     job: int
 

@@ -87,7 +87,7 @@ class KeyFolder:
         except OSError as error:
             raise KeyFolderError(f"cannot read {self._path}: {error}") from error
 
-    # What the folder has now: any thread can ask, and never waits.
+    # The content now: any thread can ask for it, and never waits.
 
     @property
     def changes(self) -> int:
