@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from waypost.drive.driver import Driver
 from waypost.drive.keys.key_desk import KeyDesk
 from waypost.drive.keys.key_folder import KeyFolder
 from waypost.drive.keys.settings import KeySettings
 from waypost.drive.keys.workers import Workers
+from waypost.drive.settings import settings
 from waypost.node.effects import CheckSignatures, KeyWork
 from waypost.security.work import CheckedSignature, CheckSignature
 
@@ -113,3 +115,21 @@ def test_a_piece_with_long_signatures_takes_no_longer_than_others(desk: Desk, si
     desk.ask(3, b"honest", peer="honest")
     desk.results(3)
     assert desk.began[: together + 2] == [b"busy", *[b"long"] * together, b"honest"]
+
+
+def test_the_driver_drops_the_work_for_which_the_engine_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[int] = []
+    monkeypatch.setattr(KeyDesk, "start", lambda _desk, _effect: None)
+    monkeypatch.setattr(KeyDesk, "drop", lambda _desk, job: dropped.append(job))
+    driver = Driver.open(tmp_path, settings("HOST", None), lambda: None, max_size=None)
+    kernel = driver.node.kernel
+    jobs = [kernel.ask_keys(CheckSignatures(()), lambda _result, _now: None) for _ in range(2)]
+    driver.settle()
+    kernel.drop_keys(jobs[0])
+    kernel.drop_keys(jobs[0])
+    driver.settle()
+    assert dropped == jobs[:1]
+    driver.stop()
+    driver.close_store()
