@@ -167,8 +167,9 @@ class HttpConnection(HttpToolsProtocol):
         """Whether more may be read: the request in progress has read most of its body, and none is behind it."""
         if self._is_free:
             return True
-        # A quick request has a stated length within the limit.
-        return not self.pipeline and (isinstance(self.cycle, QuickRequest) or len(self.cycle.body) <= HIGH_WATER_LIMIT)
+        # A quick request has a stated length within the limit, and uvicorn does not keep its body.
+        cycle: RequestResponseCycle | QuickRequest = self.cycle
+        return not self.pipeline and (isinstance(cycle, QuickRequest) or len(cycle.body) <= HIGH_WATER_LIMIT)
 
     @property
     def _takes_data(self) -> bool:
