@@ -320,3 +320,44 @@ async def test_python_gets_the_error_that_ended_a_wait(api: Api) -> None:
     await until(lambda: api.app._service.streams == 1)
     await remove_user(api)
     assert await asyncio.wait_for(asyncio.gather(*reads), 30) == [NotLoggedIn, NotLoggedIn]
+
+
+@served(TOKEN)
+async def test_what_a_removed_user_left_open_is_closed_at_once(api: Api) -> None:
+    ann = await prepared(api)
+    service = api.app._service
+    await admin(api, "POST", "/api/queues", {"name": "alone"})
+    await admin(api, "PATCH", "/api/queues/alone/acl", {"grant": ["ann:full"]})
+    await send(api, "1")
+    await send(api, "2")
+    transaction = guid_text(new_guid())
+    taken = await ann.post("/api/queues/orders/receive", {"transaction": transaction, "begin_s": 600})
+    leased = await ann.post("/api/queues/orders/receive", {"lease_s": 600})
+    assert [each.json()["messages"][0]["body_text"] for each in (taken, leased)] == ["1", "2"]
+    assert (await ann.post("/api/cursors", {"queue": "orders"})).status_code == 201
+    exclusive = (await ann.post("/api/handles", {"queue": "alone"})).json()["id"]
+    assert (await ann.post("/api/cursors", {"queue": "alone", "handle": exclusive})).status_code == 201
+    begun = asyncio.create_task(ann.post("/api/queues/orders/receive", {"transaction": transaction, "timeout_s": 50}))
+    await ann.waits(1)
+    await remove_user(api)
+    assert (await asyncio.wait_for(begun, 30)).status_code == 401
+    await until(lambda: not (len(service.handles) or len(service.cursors) or len(service.transactions)))
+    await until(lambda: not service.shell.driver.handlers.opened._exclusive)
+    assert not service.shell.driver.handlers.opened._cursors
+    await until(lambda: not service.node.manager.transactions.collection)
+    # The queue is free, and the messages are back.
+    opened = await admin(api, "POST", "/api/handles", {"queue": "alone"})
+    await admin(api, "DELETE", f"/api/handles/{opened['id']}")
+    assert not service.shared._users
+    assert await left(api) == ["1", "2"]
+
+
+@served(TOKEN)
+async def test_what_others_left_open_stays_open(api: Api) -> None:
+    await prepared(api)
+    await admin(api, "POST", "/api/users", {"name": "bob", "role": "read"})
+    handle = await admin(api, "POST", "/api/handles", {"queue": "orders"})
+    await admin(api, "DELETE", "/api/users/bob")
+    await send(api)
+    found = await admin(api, "POST", "/api/queues/orders/receive", {"handle": handle["id"]})
+    assert len(found["messages"]) == 1
