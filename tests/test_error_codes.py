@@ -55,7 +55,7 @@ CONDITIONS = {
     0xC00E001E: "IllegalFormatName",
     0xC00E0020: "UnsupportedFormatName",
     0xC00E0021: "IllegalSecurityDescriptor IllegalSddl",
-    0xC00E0025: "AccessDenied TooManyLogins",
+    0xC00E0025: "AccessDenied TooManyLogins NotLoggedIn",
     0xC00E0027: "InsufficientResources LimitReached StoreFull",
     # A message could not be stored.
     0xC00E002A: "StoreError OutcomeUnknown StoreReadOnly StoreInUse StoreDamaged RecordDamaged StoreTooOld StoreTooNew "

@@ -187,6 +187,10 @@ class AccessDenied(WaypostError):
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
 
 
+class NotLoggedIn(AccessDenied):
+    """The user was removed, or its token or password is no longer valid."""
+
+
 class TooManyLogins(AccessDenied):
     """Too many logins have failed, so the daemon refuses logins for a while."""
 

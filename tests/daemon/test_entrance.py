@@ -2,14 +2,14 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from tests.daemon.recording import loops, run, soon, until
 from tests.daemon.running import Running, loopback, running
 from waypost.daemon import entrance as module
-from waypost.daemon import seats
+from waypost.daemon import http_connection, seats, web
 from waypost.daemon.entrance import Entrance
 
 UVLOOP = loops()[-1]
@@ -135,6 +135,97 @@ def test_idle_strangers_of_an_address_give_way(tmp_path: Path, monkeypatch: pyte
                 writer.close()
 
     run(UVLOOP, work)
+
+
+async def read_all(scope: Any, receive: Any, send: Any) -> None:
+    while (event := await receive()).get("more_body"):
+        pass
+    if event["type"] == "http.request":
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+        await send({"type": "http.response.body", "body": b"hello"})
+
+
+@pytest.mark.parametrize("sent", [b"", b"x"])
+def test_a_stranger_whose_body_stalls_is_cut_off(sent: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "_PACE_SECONDS", 0.2)
+
+    async def work() -> None:
+        async with running(tmp_path / "alpha", loopback(2), app=read_all, token=TOKEN) as alpha:
+            reader, writer = await connect(alpha)
+            writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
+            await asyncio.sleep(0)
+            writer.write(sent)
+            assert await soon(reader.read()) == b""
+            writer.close()
+
+    run(UVLOOP, work)
+
+
+def test_a_stranger_whose_body_stalls_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "_IDLE_SECONDS", 0.0)
+
+    async def work() -> None:
+        settings = ("http.max_connections_per_peer=1",)
+        async with running(tmp_path / "alpha", loopback(2), *settings, app=read_all, token=TOKEN) as alpha:
+            reader, writer = await connect(alpha)
+            writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+            # The request waits for its body now.
+            await soon(reader.readuntil(b"100 Continue\r\n\r\n"))
+            assert b"hello" in await ask(alpha, KNOWN)
+            assert await soon(reader.read()) == b""
+            writer.close()
+
+    run(UVLOOP, work)
+
+
+class Listed(http_connection.HttpConnection):
+    open: ClassVar[list["Listed"]] = []
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.open.append(self)
+
+
+def test_a_large_body_of_a_stranger_is_kept_only_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The application reads nothing yet: most of the body stays with the client."""
+    monkeypatch.setattr(web, "HttpConnection", Listed)
+    may_read = asyncio.Event()
+    kept: list[int] = []
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await may_read.wait()
+        size, more = 0, True
+        while more:
+            event = await receive()
+            kept.append(len(event["body"]))
+            size, more = size + kept[-1], event["more_body"]
+        assert size == 1 << 24
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+        await send({"type": "http.response.body", "body": b"hello"})
+
+    async def work() -> None:
+        async with running(tmp_path / "alpha", loopback(2), app=late, token=TOKEN) as alpha:
+            reader, writer = await connect(alpha)
+            writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (1 << 24))
+            body = asyncio.ensure_future(_write(writer, bytes(1 << 24)))
+            await until(lambda: Listed.open and Listed.open[-1].cycle)
+            connection = Listed.open[-1]
+            await until(lambda: len(connection.cycle.body) > 0x1_0000)
+            await until(lambda: connection.flow.read_paused)
+            assert not body.done()
+            assert len(connection._backlog) < 1 << 20
+            may_read.set()
+            assert (await soon(reader.readuntil(b"hello"))).startswith(b"HTTP/1.1 200")
+            await body
+            assert max(kept) <= 0x1_0000 + module.PIECE
+            writer.close()
+
+    run(UVLOOP, work)
+
+
+async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await writer.drain()
 
 
 def test_who_has_shown_the_token_is_not_counted(tmp_path: Path) -> None:

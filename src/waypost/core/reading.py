@@ -8,7 +8,7 @@ once, so no other reader can come between.
 A read names its transaction; one that is not active is refused before any change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
@@ -63,7 +63,7 @@ _QUEUE_NOT_AVAILABLE: Final = Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
 class Reading:
     """The readers of all queues of one queue manager."""
 
-    __slots__ = ("_last_wait_id", "_positions", "_timers", "_transactions", "_waits")
+    __slots__ = ("_last_wait_id", "_positions", "_timers", "_transactions", "_waits", "admits")
 
     def __init__(self, positions: PositionEvents, transactions: Transactions, timers: Timers) -> None:
         self._positions: Final = positions
@@ -71,6 +71,8 @@ class Reading:
         self._waits: dict[int, WaitingMessageReadOperation] = {}
         self._timers: Final = timers
         self._last_wait_id = 0
+        # Whether a waiting read may still have a message.
+        self.admits: Callable[[WaitingMessageReadOperation], bool] = lambda _: True
         positions.offer = self._offer
 
     def dequeue_message(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
@@ -225,6 +227,10 @@ class Reading:
         for wait in tuple(waits):
             self._end(wait, status)
 
+    def end_refused_waits(self) -> None:
+        """End the waits that may have no message any more."""
+        self.end_waits([wait for wait in self._waits.values() if not self.admits(wait)], HResult.MQ_ERROR_ACCESS_DENIED)
+
     def waits_in(self, transaction: bytes) -> bool:
         """Whether a read of this transaction waits."""
         return any(wait.request.transaction == transaction for wait in self._waits.values())
@@ -244,6 +250,9 @@ class Reading:
             wait = next(iter(descriptor.waiting.values()))
             if not self._is_possible(wait.request):
                 self._end(wait, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+                continue
+            if not self.admits(wait):
+                self._end(wait, HResult.MQ_ERROR_ACCESS_DENIED)
                 continue
             message = self._positions.find(queue, lookup_id)
             if message is None:

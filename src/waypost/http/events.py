@@ -6,6 +6,7 @@ nothing is new, so that both sides notice a dead connection.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
@@ -20,7 +21,7 @@ from waypost.client.message import Message, message_object
 from waypost.client.transports.http.packing import packet_row
 from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
-from waypost.errors import LimitReached, QueueNotFound, ServiceNotAvailable
+from waypost.errors import AccessDenied, LimitReached, QueueNotFound, ServiceNotAvailable
 from waypost.http.problems import problem
 from waypost.http.requests import Receive, Request, Scope, Send
 from waypost.http.routes import Route, of
@@ -85,7 +86,7 @@ async def _follow(
     try:
         silent = _KEEP_ALIVE_SECONDS
         while not (service.is_stopping or behind.is_set()):
-            if service.shell.look(follower.has_more):
+            if service.shell.look(follower.has_more, time.time()):
                 for message in follower.take(await service.call(follower.wanted)):
                     yield _event(message, form)
                 # A client that waits for a time learns at once that these were all.
@@ -97,7 +98,7 @@ async def _follow(
                 silent = 0.0
             await asyncio.sleep(LOOK_SECONDS)
             silent += LOOK_SECONDS
-    except (QueueNotFound, ServiceNotAvailable) as error:
+    except (QueueNotFound, ServiceNotAvailable, AccessDenied) as error:
         yield b"event: gone\ndata: %b\n\n" % (str(error).encode() if form == "full" else _encode(problem(error)))
 
 

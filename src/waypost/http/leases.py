@@ -77,6 +77,16 @@ class Leases(Generic[T]):
         """All open objects with their ids."""
         return [(key, lease.value) for key, lease in self._leases.items()]
 
+    def of(self, owner: Sid) -> list[str]:
+        """The ids of the objects of one owner."""
+        return [key for key, lease in self._leases.items() if lease.owner == owner]
+
+    def close_all_of(self, owner: Sid) -> None:
+        """Close the objects of one owner, as if they had expired."""
+        for key in self.of(owner):
+            self._stop(self._leases[key])
+            self._expire(key)
+
     @contextmanager
     def using(self, key: str) -> Iterator[T]:
         """Keep an object open in this context, and for its whole time after it. Raises KeyError if it is not open."""

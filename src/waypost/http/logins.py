@@ -22,7 +22,7 @@ from waypost.errors import AccessDenied, TooManyLogins
 from waypost.http.settings import HttpSettings
 from waypost.limits import MAX_FAILED_LOGINS, MAX_HTTP_SESSIONS, MAX_LOGIN_CHECKS
 from waypost.node.users import Users
-from waypost.security.callers import Caller, Role, local_administrator
+from waypost.security.callers import Caller, Proof, Role, local_administrator
 from waypost.store.user_records import UserRecord
 from waypost.wire.sid import Sid
 
@@ -131,7 +131,7 @@ class Logins:
             return None
         digest = token_hash(token.decode("latin-1"))
         found = self._users.of_token(digest, time.time())
-        return None if found is None else self._caller(found[0], digest, origin, found[1].role)
+        return None if found is None else self._caller(found[0], Proof(token=digest), origin, found[1].role)
 
     def _proven(self, proof: _Proof | None, origin: str) -> Caller | None:
         if proof is None or proof.end <= self._clock():
@@ -140,16 +140,17 @@ class Logins:
         # A new password ends what the old one began.
         if user is None or user.password != proof.password:
             return None
-        return self._caller(user, user.name, origin, None)
+        return self._caller(user, Proof(password=user.password), origin, None)
 
-    def _caller(self, user: UserRecord, secret: str, origin: str, role: int | None) -> Caller:
+    def _caller(self, user: UserRecord, proof: Proof, origin: str, role: int | None) -> Caller:
         if self._users.version != self._version or len(self._callers) >= _CALLERS:
             self._callers.clear()
             self._version = self._users.version
+        secret = proof.token or user.name
         found = self._callers.get((secret, origin))
         if found is None:
             found = self._callers[secret, origin] = self._users.caller(
-                user, origin, None if role is None else Role(role)
+                user, origin, None if role is None else Role(role), proof
             )
         return found
 

@@ -19,6 +19,7 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.PinNotFound, HTTPStatus.NOT_FOUND),
     (errors.UserExists, HTTPStatus.CONFLICT),
     (errors.TooManyLogins, HTTPStatus.TOO_MANY_REQUESTS),
+    (errors.NotLoggedIn, HTTPStatus.UNAUTHORIZED),
     (errors.AccessDenied, HTTPStatus.FORBIDDEN),
     (errors.LabelTooLong, HTTPStatus.BAD_REQUEST),
     (errors.UnsupportedAccessMode, HTTPStatus.BAD_REQUEST),
@@ -42,6 +43,7 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.UserNotFound: "GET /api/users lists the users",
     errors.CertificateNotFound: "GET /api/certificates lists the certificates",
     errors.PinNotFound: "GET /api/keys/trusted lists the pinned keys",
+    errors.NotLoggedIn: "log in again, or use a valid token",
     errors.UserExists: "PATCH /api/users/NAME changes an existing user",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
     errors.TransactionSequence: "POST /api/transactions begins a new transaction",
@@ -61,6 +63,8 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
         "free disk space or repair the disk, and check whether the operation was executed before you retry"
     ),
 }
+# RFC 9110, 15.5.2: every refusal with 401 has it.
+UNAUTHORIZED_HEADERS: Final = {"www-authenticate": 'Bearer realm="waypost"'}
 _log: Final = logging.getLogger("waypost.http")
 
 
@@ -81,7 +85,9 @@ def problem(error: WaypostError) -> ErrorObject:
 
 def refuse(request: Request, error: WaypostError) -> Response:
     """The answer to a request that the queue manager refuses."""
-    return encoded(request, problem(error), status_of(error))
+    status = status_of(error)
+    headers = UNAUTHORIZED_HEADERS if status is HTTPStatus.UNAUTHORIZED else None
+    return encoded(request, problem(error), status, headers)
 
 
 def refuse_http(request: Request, error: Refused) -> Response:

@@ -16,7 +16,7 @@ from waypost.api.asgi import CALLER, Peer
 from waypost.errors import AccessDenied, InvalidParameter, TooManyLogins, WaypostError
 from waypost.http.askers import Askers, Way, peer_of
 from waypost.http.links import PATH as LINK
-from waypost.http.problems import problem
+from waypost.http.problems import UNAUTHORIZED_HEADERS, problem
 from waypost.http.protocol import HeadAnswered, Headers, answering, malformed
 from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Scope, Send, encoded, media_types
 from waypost.http.settings import HttpSettings
@@ -187,9 +187,7 @@ def _has_body(headers: dict[bytes, bytes]) -> bool:
 
 
 def _refused(scope: Scope, receive: Receive, status: HTTPStatus, error: WaypostError) -> App:
-    headers = {}
-    if status is HTTPStatus.UNAUTHORIZED:
-        headers["www-authenticate"] = 'Bearer realm="waypost"'
+    headers = dict(UNAUTHORIZED_HEADERS) if status is HTTPStatus.UNAUTHORIZED else {}
     if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNSUPPORTED_MEDIA_TYPE):
         headers["connection"] = "close"
     return encoded(Request(scope, receive, 0), problem(error), status, headers)

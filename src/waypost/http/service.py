@@ -30,6 +30,7 @@ from waypost.http.verification import Verifier
 from waypost.security.callers import QUEUE_MANAGER, Caller, Role, check_role
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
+from waypost.wire.sid import Sid
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -92,6 +93,7 @@ class Service:
         self.verifier: Final = Verifier(self.path)
         self.sessions: Final = Sessions()
         self.started: Final = time.time()
+        self.node.users.removed.append(self._close_soon)
 
     def of(self, caller: Caller) -> "Service":
         """The same service for this caller."""
@@ -148,6 +150,17 @@ class Service:
 
     def _stop_reading(self, name: str) -> None:
         self.start(CancelReads(name=name, keeps_sending=True))
+
+    def _close_soon(self, owner: Sid) -> None:
+        """Close everything of a removed user, not in the middle of the operation that removes it."""
+        asyncio.get_running_loop().call_soon(self._close_all_of, owner)
+
+    def _close_all_of(self, owner: Sid) -> None:
+        """Close everything that a removed user has left open."""
+        if not self.is_stopping:
+            self.transactions.abort_all_of(owner)
+            self.cursors.close_all_of(owner)
+            self.handles.close_all_of(owner)
 
     def name(self, text: str) -> FormatName:
         return format_name(text, self.manager.name)

@@ -157,6 +157,13 @@ class Transactions:
                 raise outcome
         return committed, refused
 
+    def abort_all_of(self, owner: Sid) -> None:
+        """Abort the transactions of one owner, unless their commit is in progress."""
+        for key in self._open.of(owner):
+            if key not in self._committing:
+                self._remember(key, _ABORTED)
+                self._abort(key)
+
     def _limit(self, seconds: float | None) -> float:
         return self._seconds if seconds is None else min(seconds, MAX_HTTP_LEASE_SECONDS)
 

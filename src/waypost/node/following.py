@@ -38,9 +38,15 @@ class Following:
     def __init__(self, node: Node) -> None:
         self._node: Final = node
 
-    def has_more(self, operation: Follow) -> bool:
-        """Whether `follow` would find something. Raises QueueNotFound when the queue is deleted."""
-        positions, since = self._queue(operation).positions, operation.since
+    def has_more(self, operation: Follow, caller: Caller, wall: float) -> bool:
+        """Whether `follow` would find something.
+
+        Raises QueueNotFound when the queue is deleted, and AccessDenied when the caller may not peek any more.
+        """
+        queue = self._queue(operation)
+        now = self._node.users.current(caller, wall)
+        self._node.access.check(now, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
+        positions, since = queue.positions, operation.since
         if self._node.manager.positions.sequential_id != since and any(
             positions.next_any(_behind(band, since)) < _end(band) for band in range(PRIORITIES)
         ):
@@ -74,21 +80,25 @@ class Follower:
     `wanted` is the next request, if there is more; `take` gets the messages that came, and goes on behind them.
     """
 
-    __slots__ = ("__weakref__", "_following", "is_cancelled", "wanted")
+    __slots__ = ("__weakref__", "_caller", "_following", "is_cancelled", "wanted")
 
     def __init__(self, node: Node, asked: Events, caller: Caller) -> None:
         """Raises QueueNotFound, AccessDenied, and InvalidParameter for an invalid place."""
         self._following: Final = Following(node)
+        self._caller: Final = caller
         queue = find_queue(node, format_name(asked.name, node.manager.identity.computer_name))
         node.access.check(caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
         self.wanted = Follow(name=asked.name, since=_start(node, asked.since), limit=_AT_ONCE)
         self.is_cancelled = False
 
-    def has_more(self) -> bool:
-        """Raises QueueNotFound when the queue is deleted, and OperationCancelled when following has to end."""
+    def has_more(self, wall: float) -> bool:
+        """Whether `wanted` would find something at this time.
+
+        Raises as Following.has_more does, and OperationCancelled when following has to end.
+        """
         if self.is_cancelled:
             raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
-        return self._following.has_more(self.wanted)
+        return self._following.has_more(self.wanted, self._caller, wall)
 
     def take(self, found: Followed) -> list[Message]:
         self.wanted = replace(self.wanted, since=found.since, held=found.held)

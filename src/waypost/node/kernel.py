@@ -40,6 +40,10 @@ class Call:
     caller: Caller
 
 
+# A waiting read: its request, the form of its answer, the work at its end, and its caller.
+_Wait = tuple[int, Callable[[Message], object], Callable[[Now], None], Caller]
+
+
 class Kernel:
     """The engine of one node. `with kernel.operation(now):` is the frame of every operation."""
 
@@ -50,6 +54,7 @@ class Kernel:
         "_jobs",
         "_last_job",
         "_later",
+        "_refusals",
         "_settle",
         "_waits",
         "caller",
@@ -104,7 +109,9 @@ class Kernel:
         self.noted = None
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
-        self._waits: dict[int, tuple[int, Callable[[Message], object], Callable[[Now], None]]] = {}
+        self._waits: dict[int, _Wait] = {}
+        # The reasons of waits that end because their callers may not read any more.
+        self._refusals: dict[int, WaypostError] = {}
         # The rest of the work that waits for keys, by the number of the job.
         self._jobs: dict[int, Callable[[object, Now], None]] = {}
         self._last_job = 0
@@ -184,21 +191,31 @@ class Kernel:
         self.ready.append(Failure(request, error))
 
     def await_read(
-        self, request: int, wait_id: int, form: Callable[[Message], object], when_ended: Callable[[Now], None]
+        self, call: Call, wait_id: int, form: Callable[[Message], object], when_ended: Callable[[Now], None]
     ) -> None:
         """Answer a request with the message in this form when its waiting read ends.
 
         `when_ended` runs first, with any end of the read.
         """
-        self._waits[wait_id] = request, form, when_ended
+        self._waits[wait_id] = call.request, form, when_ended, call.caller
+
+    def reader(self, wait_id: int) -> Caller | None:
+        """The caller of a waiting read of an application."""
+        found = self._waits.get(wait_id)
+        return None if found is None else found[3]
+
+    def refuse_read(self, wait_id: int, error: WaypostError) -> None:
+        """Keep the error for a waiting read that is about to end without a message."""
+        self._refusals[wait_id] = error
 
     def end_read(self, ended: ReadEnded) -> None:
-        request, form, when_ended = self._waits.pop(ended.wait_id)
+        request, form, when_ended, _ = self._waits.pop(ended.wait_id)
         when_ended(self.now)
         if ended.message is not None:
             self.reply(request, form(ended.message))
         else:
-            self.fail(request, failure(ended.status))
+            refusal = self._refusals.pop(ended.wait_id) if ended.wait_id in self._refusals else None
+            self.fail(request, refusal or failure(ended.status))
 
     def ask_keys(self, request: KeyRequest, then: Callable[[object, Now], None], peer: str = "") -> int:
         """Let the shell do some work with keys, and go on in an operation, with its result or its WaypostError.

@@ -55,6 +55,7 @@ from waypost.node.sequences import Sequences
 from waypost.node.stages import Stages
 from waypost.node.transactional_acks import OwnQueues, TransactionalAcks
 from waypost.node.users import Users
+from waypost.node.waiting_readers import WaitingReaders
 from waypost.security.callers import local_administrator, machine_sid
 from waypost.store.port import Reader
 
@@ -67,6 +68,7 @@ class Node:
 
     __slots__ = (
         "_is_integrated",
+        "_readers",
         "_reserves",
         "access",
         "administrator",
@@ -136,6 +138,7 @@ class Node:
             administrator=self.administrator,
             machine=settings.machine_security,
         )
+        self._readers: Final = WaitingReaders(kernel, self.manager.reading, self.users, self.access)
         self.audit: Final = AuditTrail(kernel, reader)
         # Keys and certificates of this computer and others.
         self.protection: Final = Protection(
@@ -311,6 +314,7 @@ class Node:
         if not self.directory.settle():
             return False
         self.protection.directory_changed()
+        self._readers.look_again()
         return True
 
     def _handle(self, event: Event, now: Now) -> None:
@@ -342,6 +346,7 @@ class Node:
                 self.directory.publish(queue)
                 queue_store.write(self.messages.batch, queue)
                 manager_store.write_queue_numbers(self.messages.batch, self.manager)
+                self._readers.look_again()
             case QueueDeleted(queue):
                 self.sequences.forget(queue)
                 self.renumberings.forget(queue)

@@ -5,6 +5,7 @@ raises its refusals before any change.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, Never, TypeVar
 
@@ -105,11 +106,12 @@ _Entry = tuple[Role | None, bool, Callable[[Call, Never], None]]
 class Handlers:
     """The handlers of one node."""
 
-    __slots__ = ("_audit", "_by_type", "_kernel", "_transactions", "messages", "opened", "reading")
+    __slots__ = ("_audit", "_by_type", "_kernel", "_transactions", "_users", "messages", "opened", "reading")
 
     def __init__(self, node: Node) -> None:
         self._kernel: Final = node.kernel
         self._audit: Final = node.audit
+        self._users: Final = node.users
         self.opened: Final = OpenedQueues(node)
         self._transactions: Final = TransactionCalls(node)
         self.messages: Final = MessageCalls(node, self.opened, self._transactions)
@@ -194,7 +196,12 @@ class Handlers:
             self._on(kind, keys.perform)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
-        """Start an operation. Raises AccessDenied if the caller does not have its role, and as its handler does."""
+        """Start an operation. Raises AccessDenied if the caller does not have its role, and as its handler does.
+
+        A request may have begun long ago: the caller counts as it is now. Raises NotLoggedIn for one that is gone.
+        """
+        if call.caller.proof is not None:
+            call = self._renewed(call)
         role, is_audited, handler = self._by_type[type(operation)]
         if role is not None or is_audited:
             self._manage(role, call, operation, handler, is_audited=is_audited)
@@ -204,6 +211,10 @@ class Handlers:
             handler(call, operation)  # type: ignore[arg-type]  # the type of its key
         finally:
             self._kernel.caller = QUEUE_MANAGER
+
+    def _renewed(self, call: Call) -> Call:
+        caller = self._users.current(call.caller, call.now.wall)
+        return call if caller is call.caller else replace(call, caller=caller)
 
     def _manage(
         self,

@@ -245,7 +245,7 @@ class ReadingCalls:
         if type(read) is Waiting:
             transaction = None if request is None else request.transaction
             used = self._transactions.used
-            self._kernel.await_read(call.request, read.wait_id, form, lambda now: used(transaction, now))
+            self._kernel.await_read(call, read.wait_id, form, lambda now: used(transaction, now))
             return
         assert type(read) is reading.Read
         if read.status is not HResult.MQ_OK:

@@ -5,13 +5,14 @@ given once, also after its user was removed: entries in access lists stay as SID
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import inf
 from typing import Final
 
 from msgspec.structs import replace
 
 from waypost.api.excerpt import excerpt
-from waypost.errors import DecodeError, InvalidParameter, LimitReached, UserExists, UserNotFound
+from waypost.errors import DecodeError, InvalidParameter, LimitReached, NotLoggedIn, UserExists, UserNotFound
 from waypost.limits import MAX_GROUPS_OF_USER, MAX_USER_NAME, MAX_USERS
 from waypost.node import scans
 from waypost.node.kernel import Kernel
@@ -20,6 +21,7 @@ from waypost.security.callers import (
     ADMINISTRATOR_RID,
     FIRST_RID,
     Caller,
+    Proof,
     Role,
     account_sid,
     anonymous,
@@ -43,6 +45,8 @@ from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVE
 
 # Names that are not users; administrators may be a group of a user.
 WELL_KNOWN: Final[dict[str, Sid]] = {"everyone": EVERYONE, "anonymous": ANONYMOUS, "administrators": ADMINISTRATORS}
+# The proof of a user whose protocol has checked it.
+_LOGGED_ON: Final = Proof()
 _RESERVED: Final = frozenset({*WELL_KNOWN, "administrator", "queue manager"})
 # The last number that a given SID of this queue manager may have. Larger ones remain for new accounts.
 _LAST_GIVEN_RID: Final = 0x7FFF_FFFF
@@ -51,18 +55,24 @@ _NAME: Final = re.compile(r"[^\W][\w.@$\\ -]*")
 
 
 class Users:
-    """The users and groups. `version` grows with every change, for caches of what they decide."""
+    """The users and groups. `version` grows with every change, for caches of what they decide.
+
+    `changed` is called with every change, and each of `removed` with the SID of a user that is gone.
+    """
 
     __slots__ = (
         "_by_sid",
         "_by_token",
         "_groups",
         "_kernel",
+        "_last",
         "_machine",
         "_state",
         "_users",
+        "changed",
         "had_any",
         "lost",
+        "removed",
         "version",
     )
 
@@ -80,6 +90,10 @@ class Users:
         # The mark of a salvage that may have lost users.
         self.lost: LostUsersRecord | None = None
         self.version = 0
+        self.changed: Callable[[], None] = lambda: None
+        self.removed: Final[list[Callable[[Sid], None]]] = []
+        # The last caller that was looked for, the version of that time, the end of its token, and the caller of now.
+        self._last: tuple[Caller | None, int, float, Caller | None] = None, 0, 0.0, None
         for key, value in scans.whole_table(reader, Table.USERS):
             if key == STATE_KEY:
                 self._state = scans.decoded(Table.USERS, key, value, UsersRecord.decode)
@@ -139,12 +153,43 @@ class Users:
         name = self._by_sid.get(sid)
         return None if name is None else self.find(name)
 
-    def caller(self, user: UserRecord, origin: str, role: Role | None = None) -> Caller:
+    def caller(
+        self, user: UserRecord, origin: str, role: Role | None = None, proof: Proof = _LOGGED_ON
+    ) -> Caller:  # fmt: skip
         """A verified user. `role` is that of its token, if it is lower."""
         most = Role(user.role)
         found = (self.sid_of(group) or _sid(group) for group in user.groups)
         groups = frozenset(sid for sid in found if sid is not None)
-        return verified(Sid.parse(user.sid), groups, most if role is None else min(role, most), user.name, origin)
+        least = most if role is None else min(role, most)
+        return verified(Sid.parse(user.sid), groups, least, user.name, origin, proof=proof)
+
+    def current(self, caller: Caller, wall: float) -> Caller:
+        """The caller with its groups and its role of now. Raises NotLoggedIn if its user or its proof is gone."""
+        if caller.proof is None:
+            return caller
+        last, version, end, found = self._last
+        if last is not caller or version != self.version or wall >= end or found is None:
+            end, found = self._found(caller, caller.proof, wall)
+            self._last = caller, self.version, end, found
+        return found
+
+    def _found(self, caller: Caller, proof: Proof, wall: float) -> tuple[float, Caller]:
+        """The end of the proof of a caller, and the caller as it is now."""
+        user = self.of_sid(caller.sid)
+        if user is None:
+            raise NotLoggedIn(f"the user {caller.name} no longer exists")
+        role, end = None, inf
+        if proof.token:
+            known = self.of_token(proof.token, wall)
+            if known is None:
+                raise NotLoggedIn(f"the token of {caller.name} is unknown or has expired")
+            user, token = known
+            role = None if token.role is None else Role(token.role)
+            end = inf if token.expires is None else token.expires
+        elif proof.password not in ("", user.password):
+            raise NotLoggedIn(f"the password of {caller.name} was changed")
+        found = self.caller(user, caller.origin, role, proof)
+        return end, caller if (found.sids, found.role) == (caller.sids, caller.role) else found
 
     @property
     def has_logons(self) -> bool:
@@ -241,6 +286,7 @@ class Users:
         self._know(user)
         self._kernel.messages.batch.put(Table.USERS, user_key(user.name), user.encode())
         self.version += 1
+        self.changed()
 
     def remove(self, user: UserRecord) -> None:
         self._forget(user)
@@ -250,6 +296,11 @@ class Users:
                 self._by_sid[Sid.parse(other.sid)] = other.name
         self._kernel.messages.batch.delete(Table.USERS, user_key(user.name))
         self.version += 1
+        self.changed()
+        sid = Sid.parse(user.sid)
+        if self.of_sid(sid) is None:
+            for removed in self.removed:
+                removed(sid)
 
     def note_import(self, digest: str) -> None:
         self._write_state(replace(self._state, imported=digest))

@@ -29,11 +29,23 @@ _DOMAIN_LOGONS: Final = (9, 15)
 _FIRST_EXTENSIBLE: Final = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The secret of a user of the store: the hash of its token, or of its password.
+
+    Both are "" where the user has logged on in another way, such as NTLM.
+    """
+
+    token: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
     """One caller. `groups` are all its groups, with those that the kind of its logon gives. `sids` has its SID too.
 
-    `origin` is a text such as "http 127.0.0.1", "unix uid 1000", "rpc ntlm 10.0.0.7" or "embedded".
+    `origin` is a text such as "http 127.0.0.1", "unix uid 1000", "rpc ntlm 10.0.0.7" or "embedded". A user of the store
+    has a `proof`: it is a caller only as long as the user and the proof exist (waypost.node.users).
     """
 
     sid: Sid
@@ -41,6 +53,7 @@ class Caller:
     role: Role
     name: str
     origin: str
+    proof: Proof | None = field(default=None, repr=False)
     sids: frozenset[Sid] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,10 +104,12 @@ def anonymous(origin: str, role: Role = Role.NONE) -> Caller:
     return Caller(ANONYMOUS, frozenset({EVERYONE}), role, "anonymous", origin)
 
 
-def verified(sid: Sid, groups: frozenset[Sid], role: Role, name: str, origin: str) -> Caller:
+def verified(
+    sid: Sid, groups: frozenset[Sid], role: Role, name: str, origin: str, *, proof: Proof | None = None
+) -> Caller:
     """A user whose identity was verified. The role admin makes it a member of administrators."""
     given = {EVERYONE, AUTHENTICATED_USERS} if role < Role.ADMIN else {EVERYONE, AUTHENTICATED_USERS, ADMINISTRATORS}
-    return Caller(sid, groups | given, role, name, origin)
+    return Caller(sid, groups | given, role, name, origin, proof)
 
 
 def may_enter(sid: Sid, machine: Sid) -> bool:

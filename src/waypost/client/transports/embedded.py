@@ -139,7 +139,7 @@ class Embedded(_Embedded):
     def _follow(self, follower: Follower, timeout_s: float) -> Generator[Message, None, None]:
         quiet_since = inf
         while True:
-            if self.shell.look(follower.has_more):
+            if self.shell.look(follower.has_more, time.time()):
                 yield from follower.take(self.shell.call(follower.wanted, self._caller))
                 quiet_since = inf
                 continue
@@ -194,7 +194,7 @@ class AioEmbedded(_Embedded):
     async def _follow(self, follower: Follower, timeout_s: float) -> AsyncGenerator[Message, None]:
         quiet_since = inf
         while True:
-            if self.shell.look(follower.has_more):
+            if self.shell.look(follower.has_more, time.time()):
                 for message in follower.take(await self.shell.call(follower.wanted, self._caller)):
                     yield message
                 quiet_since = inf
