@@ -25,7 +25,11 @@ _ROLES = ("none", "read", "operate", "admin")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False)]
 Groups = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Names or SIDs of the groups of the user, separated by commas.")
+    list[str] | None,
+    typer.Option(
+        metavar="A,B",
+        help="Names or SIDs of the groups of the user, separated by commas. This option can be repeated.",
+    ),
 ]
 PasswordFile = Annotated[
     Path | None,
@@ -143,6 +147,7 @@ def set_user(
     waypost user set ada --role admin
     waypost user set ada --groups sales,finance
     """
+    groups = groups or None
     if all(each is None for each in (role, groups, ntlm, password_file)):
         raise WrongUsage("Nothing to change.", "add --role, --groups, --ntlm, --no-ntlm or --password-file.")
     password = None if password_file is None else _read(password_file)
@@ -281,8 +286,8 @@ def _role(text: str) -> "RoleName":
     return cast("RoleName", text)
 
 
-def _split(groups: str | None) -> list[str]:
-    return [] if groups is None else [group.strip() for group in groups.split(",") if group.strip()]
+def _split(groups: list[str] | None) -> list[str]:
+    return [group.strip() for each in groups or () for group in each.split(",") if group.strip()]
 
 
 def _read(file: Path) -> str:

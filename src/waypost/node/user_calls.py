@@ -80,7 +80,7 @@ class UserCalls:
             caller = call.caller
             if caller.role < Role.ADMIN:
                 own = self._users.of_sid(caller.sid)
-                if own is None or own.name.lower() != operation.name.lower():
+                if own is None or self._users.find(operation.name) is not own:
                     refused = AccessDenied(
                         f"the user {caller.name} has the role {caller.role.word}, but the role admin is required to "
                         "set the password of another user"
