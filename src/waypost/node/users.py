@@ -78,7 +78,7 @@ class Users:
         self._machine: Final = machine
         self._users: Final[dict[str, UserRecord]] = {}
         self._groups: Final[dict[str, GroupRecord]] = {}
-        # Stores have names in lower case; letters such as \u00df equal others only without case.
+        # Stores have names in lower case; some characters equal others only without case.
         self._folded: Final[dict[str, str]] = {}
         self._by_sid: Final[dict[Sid, str]] = {}
         self._by_token: Final[dict[str, tuple[UserRecord, TokenRecord]]] = {}
