@@ -103,6 +103,36 @@ def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
     assert len(orders.json("queue", "acl", "orders", *lock, "--force")["entries"]) == 1
 
 
+def test_a_user_who_alone_can_change_a_queue_is_removed_only_with_force(orders: Desk) -> None:
+    orders.manager.users.add("ann")
+    orders.json("queue", "acl", "orders", "--owner", "ann", "--deny", "everyone:full")
+    refused = orders.run("user", "remove", "ann", "--yes")
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "The user ann was not removed, because without this user, no known account could change the rights on orders.\n"
+        "hint: as ann, run `waypost queue acl orders --revoke everyone --grant administrators:full` (`waypost user "
+        "token ann` creates a token of the user), or use --force.\n"
+    )
+    assert [user.name for user in orders.manager.users.list()] == ["ann"]
+    assert orders.run("user", "remove", "ann", "--yes", "--force").exit_code == 0
+    assert orders.manager.users.list() == []
+    orders.manager.create_queue("other")
+    orders.manager.users.add("bob")
+    orders.json("queue", "acl", "other", "--owner", "bob")
+    orders.manager.users.remove("bob")
+
+
+def test_the_hint_of_a_refusal_removes_what_denies(orders: Desk) -> None:
+    orders.json("queue", "acl", "orders", "--deny", "everyone:send")
+    refused = orders.run("send", "orders", "--body", "m")
+    command = "waypost queue acl orders --revoke everyone"
+    assert refused.stderr.endswith(
+        f"an administrator can remove the entries of everyone, which deny the right: {command}.\n"
+    )
+    orders.do(*command.split()[1:], "--grant", "administrator:send")
+    orders.do("send", "orders", "--body", "m")
+
+
 @pytest.mark.parametrize("who", ["everyone", "anonymous", "S-1-1-0", "S-1-5-11", "S-1-5-7", "S-1-3-4", "S-1-5-32-545"])
 def test_only_an_account_can_own_a_queue(orders: Desk, who: str) -> None:
     before = orders.json("queue", "acl", "orders")

@@ -12,6 +12,7 @@ import pytest
 import waypost
 from tests.http.server import Api, served
 from waypost import aio
+from waypost.api.status import Check
 from waypost.drive.passwords import is_password
 from waypost.errors import AccessDenied, InvalidParameter, UserExists, UserNotFound
 from waypost.http.doctor import examine
@@ -248,6 +249,48 @@ async def test_tokens_end_with_their_user_their_removal_and_their_time(api: Api)
     assert (await api.client.get("/api/status", headers=bearer(removed))).status_code == 401
     await api.client.delete("/api/users/ada", headers=ADMIN)
     assert (await api.client.get("/api/status", headers=bearer(last))).status_code == 401
+
+
+@served(TOKEN)
+async def test_no_removed_user_leaves_a_queue_that_nobody_can_change_without_force(api: Api) -> None:
+    ann = await add(api, "ann")
+    for name in ("q", "r"):
+        created = await api.client.post("/api/queues", json={"name": name}, headers=ADMIN)
+        assert created.status_code == 201
+        locked = {"owner": "ann", "deny": ["everyone:full"]}
+        assert (await api.client.patch(f"/api/queues/{name}/acl", json=locked, headers=ADMIN)).status_code == 200
+    refused = await api.client.delete("/api/queues/q", headers=ADMIN)
+    assert "only ann can remove the entries of everyone, which deny the right" in refused.json()["hint"]
+    kept = await api.client.delete("/api/users/ann", headers=ADMIN)
+    assert kept.status_code == 403
+    assert kept.json()["message"].endswith("no known account could change the rights on q and 1 more queue")
+    assert "`waypost queue acl q --revoke everyone --grant administrators:full`" in kept.json()["hint"]
+    # The hint works: an administrator can make a token of the user.
+    opening = {"revoke": ["everyone"], "grant": ["administrators:full"]}
+    assert (await api.client.patch("/api/queues/q/acl", json=opening, headers=ADMIN)).status_code == 403
+    mine = bearer(await token(api, "ann"))
+    assert (await api.client.patch("/api/queues/q/acl", json=opening, headers=mine)).status_code == 200
+    kept = await api.client.delete("/api/users/ann", headers=ADMIN)
+    assert kept.json()["message"].endswith("no known account could change the rights on r")
+    assert (await api.client.delete("/api/users/ann?force=true", headers=ADMIN)).status_code == 204
+    # The doctor names the queue, and its hint works.
+    check = await locked_queues(api)
+    assert (check.ok, check.message) == (False, "no known account can change the rights on r")
+    refused = await api.client.delete("/api/queues/r", headers=ADMIN)
+    assert check.hint == refused.json()["hint"]
+    assert check.hint.endswith(f"waypost user add NAME --sid {ann['sid']}")
+    await add(api, "bob")
+    other = await api.client.delete("/api/queues/r", headers=bearer(await token(api, "bob")))
+    assert "ask an administrator to run `waypost doctor`" in other.json()["hint"]
+    await add(api, "again", sid=ann["sid"])
+    mine = bearer(await token(api, "again"))
+    assert (await api.client.patch("/api/queues/r/acl", json=opening, headers=mine)).status_code == 200
+    assert (await locked_queues(api)).ok
+
+
+async def locked_queues(api: Api) -> Check:
+    (found,) = [check for check in await examine(api.app._service) if check.check == "locked queues"]
+    return found
 
 
 @served()

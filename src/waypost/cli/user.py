@@ -193,7 +193,17 @@ def passwd(
 
 
 @app.command()
-def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
+def remove(
+    context: typer.Context,
+    name: Name,
+    *,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Remove the user even if nobody can change the rights on a queue afterwards."),
+    ] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
     """Remove a user, the certificates of the user, and the keys of these certificates.
 
     The tokens and sessions of the user become invalid at once. The SID of the user remains in access lists.
@@ -201,7 +211,7 @@ def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Jso
     with session(context) as manager:
         ask(f"Remove the user {name}, with all its tokens and certificates?", yes=yes)
         found = manager.users.show(name)
-        manager.users.remove(name)
+        manager.users.remove(name, force=force)
     _done(found.to_dict(), f"The user {name} is removed.", as_json=as_json)
 
 

@@ -128,7 +128,10 @@ class UserCalls:
     def remove(self, call: Call, operation: RemoveUser) -> None:
         """Remove a user, and before it its certificates: else a crash could leave them with the right to send."""
         self._kernel.check_store()
-        sid = Sid.parse(self._users.get(operation.name).sid)
+        user = self._users.get(operation.name)
+        sid = Sid.parse(user.sid)
+        if not operation.force and not self._users.shares_sid(user):
+            self._node.access.check_remains(sid, user.name)
 
         def removed(call: Call, _: object) -> None:
             self._users.remove(self._users.get(operation.name))

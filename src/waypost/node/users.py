@@ -290,6 +290,10 @@ class Users:
         self._kernel.messages.batch.delete(Table.USERS, user_key(user.name))
         self.version += 1
 
+    def shares_sid(self, user: UserRecord) -> bool:
+        """Whether another user has the same SID, which is possible in stores of the past."""
+        return any(other.sid == user.sid for other in self._users.values() if other is not user)
+
     def note_import(self, digest: str) -> None:
         self._write_state(replace(self._state, imported=digest))
 

@@ -27,7 +27,7 @@ from waypost.wire.security_descriptor import (
     OpaqueAce,
     SecurityDescriptor,
 )
-from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 _Generic: TypeAlias = tuple[tuple[int, QueueAccess | MachineAccess], ...]
 
@@ -204,19 +204,29 @@ def _map_ace(ace: Ace, meanings: _Generic) -> Ace:
     return replace(ace, mask=mask)
 
 
-def is_changeable(descriptor: SecurityDescriptor, is_known: Callable[[Sid], bool]) -> bool:
-    """Whether somebody who is known, besides the anonymous user, can change the rights on the queue.
+def changers(descriptor: SecurityDescriptor) -> list[Sid]:
+    """The SIDs that are enough to change the rights on the queue, the owner first, without the anonymous user.
 
-    The owner may always (MS-DTYP 2.5.3.2). An account that is not known may be gone.
+    The owner may always (MS-DTYP 2.5.3.2).
     """
     data = descriptor.encode()
     right = QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS
-    sids = {entry.sid for entry in entries(descriptor) if entry.allow}
-    if descriptor.owner is not None:
-        sids.add(descriptor.owner)
-    return any(
-        sid != ANONYMOUS and is_known(sid) and allows(data, Sender(frozenset({sid, EVERYONE})), right) for sid in sids
-    )
+    owner = () if descriptor.owner is None else (descriptor.owner,)
+    sids = dict.fromkeys((*owner, *(entry.sid for entry in entries(descriptor) if entry.allow)))
+    many = frozenset({EVERYONE, AUTHENTICATED_USERS})
+    return [sid for sid in sids if sid != ANONYMOUS and allows(data, Sender(many | {sid}), right)]
+
+
+def is_changeable(descriptor: SecurityDescriptor, is_known: Callable[[Sid], bool]) -> bool:
+    """Whether somebody who is known can change the rights on the queue. An account that is not known may be gone."""
+    return any(map(is_known, changers(descriptor)))
+
+
+def denying(descriptor: SecurityDescriptor, sids: Iterable[Sid], right: int) -> list[Sid]:
+    """Those of the SIDs that entries deny a part of a right."""
+    denied = dict.fromkeys(entry.sid for entry in entries(descriptor) if not entry.allow and entry.mask & right)
+    found = frozenset(sids)
+    return [sid for sid in denied if sid in found]
 
 
 def may_own(sid: Sid) -> bool:
