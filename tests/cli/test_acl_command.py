@@ -70,6 +70,24 @@ def test_sddl_replaces_the_entries_and_keeps_the_owner(orders: Desk) -> None:
     assert again == found
 
 
+def test_an_entry_of_sddl_that_denies_wins_wherever_it_is_written(orders: Desk) -> None:
+    found = orders.json("queue", "acl", "orders", "--sddl", "D:P(A;;GA;;;BA)(A;;0x4;;;WD)(D;;0x4;;;WD)(D;;0x2;;;AN)")
+    assert found["sddl"].endswith("D:P(D;;0x4;;;WD)(D;;0x2;;;AN)(A;;0xf003f;;;BA)(A;;0x4;;;WD)")
+    assert [each["allow"] for each in found["entries"]] == [False, False, True, True]
+    assert "the right send is missing" in orders.run("send", "orders", "--body", "m").stderr
+    orders.manager.users.add("dd")
+    after = orders.json("queue", "acl", "orders", "--grant", "dd:peek")
+    assert after["entries"][:4] == found["entries"]
+
+
+@pytest.mark.parametrize("sid", ["S-1-5-80-1-2-3-4-5", "S-1-12-1-1-2-3-4", "S-1-5-21-1-2-3-1104"])
+def test_an_owner_that_is_accepted_is_the_owner(orders: Desk, sid: str) -> None:
+    assert orders.json("queue", "acl", "orders", "--owner", sid)["owner"] == sid
+    orders.manager.users.add("far", sid=sid)
+    found = orders.json("queue", "acl", "orders", "--revoke", "everyone", "--grant", "administrators:full")
+    assert found["owner"] == "far"
+
+
 def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
     lock: tuple[str, ...] = ("--revoke", "everyone", "--grant", "S-1-5-21-1-2-3-1104:full")
     # The owner can always change the rights.
@@ -83,6 +101,36 @@ def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
     assert "--force" in refused.stderr
     assert orders.json("queue", "acl", "orders")["entries"][0]["rights"] == FULL
     assert len(orders.json("queue", "acl", "orders", *lock, "--force")["entries"]) == 1
+
+
+def test_a_user_who_alone_can_change_a_queue_is_removed_only_with_force(orders: Desk) -> None:
+    orders.manager.users.add("ann")
+    orders.json("queue", "acl", "orders", "--owner", "ann", "--deny", "everyone:full")
+    refused = orders.run("user", "remove", "ann", "--yes")
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "The user ann was not removed, because without this user, no known account could change the rights on orders.\n"
+        "hint: as ann, run `waypost queue acl orders --revoke everyone --grant administrators:full` (`waypost user "
+        "token ann` creates a token of the user), or use --force.\n"
+    )
+    assert [user.name for user in orders.manager.users.list()] == ["ann"]
+    assert orders.run("user", "remove", "ann", "--yes", "--force").exit_code == 0
+    assert orders.manager.users.list() == []
+    orders.manager.create_queue("other")
+    orders.manager.users.add("bob")
+    orders.json("queue", "acl", "other", "--owner", "bob")
+    orders.manager.users.remove("bob")
+
+
+def test_the_hint_of_a_refusal_removes_what_denies(orders: Desk) -> None:
+    orders.json("queue", "acl", "orders", "--deny", "everyone:send")
+    refused = orders.run("send", "orders", "--body", "m")
+    command = "waypost queue acl orders --revoke everyone"
+    assert refused.stderr.endswith(
+        f"an administrator can remove the entries of everyone, which deny the right: {command}.\n"
+    )
+    orders.do(*command.split()[1:], "--grant", "administrator:send")
+    orders.do("send", "orders", "--body", "m")
 
 
 @pytest.mark.parametrize("who", ["everyone", "anonymous", "S-1-1-0", "S-1-5-11", "S-1-5-7", "S-1-3-4", "S-1-5-32-545"])
@@ -116,7 +164,22 @@ def test_only_an_account_can_own_a_queue(orders: Desk, who: str) -> None:
         (("--sddl", "D:(A;;0x4;;;ZZ)"), 2, "sid-string at offset 12: 'ZZ' is not an alias of a SID"),
         (("--sddl", "D:(A;;0x100;;;BA)"), 2, "0x00000100 is not a right on an object of this type"),
         (("--sddl", "D:(A;;GA;;;BA)", "--grant", "everyone:send"), 2, "`sddl` is not allowed together with `grant`"),
-        (("--sddl", "G:BA"), 2, "The SDDL must contain an access list (D:) or an owner (O:)"),
+        (("--sddl", ""), 2, "The SDDL must contain an access list (D:) or an owner (O:)"),
+        (
+            ("--sddl", "G:BAD:(A;;GA;;;BA)"),
+            2,
+            "The SDDL contains a primary group (G:), which a queue does not have.\nhint: remove G: and its SID",
+        ),
+        (("--sddl", "D:(A;;GA;;;BA)S:(AU;SA;GA;;;WD)"), 2, "The SDDL contains audit rules (S:)"),
+        (("--sddl", "D:(A;;GA;;;BA)(A;IO;0x4;;;WD)"), 2, "The SDDL contains an entry that neither grants nor denies"),
+        (("--sddl", "D:(A;;GA;;;BA)(AU;;0x4;;;WD)"), 2, "The SDDL contains an entry that neither grants nor denies"),
+        (
+            ("--sddl", "D:(A;;GA;;;BA)(OA;;0x4;bf967aba-0de6-11d0-a285-00aa003049e2;;WD)"),
+            2,
+            "The SDDL contains an entry for a part of an object (OA or OD)",
+        ),
+        (("--owner", "S-1-5-18"), 2, "S-1-5-18 is not an account, so S-1-5-18 cannot own a queue"),
+        (("--sddl", "O:SYD:(A;;GA;;;WD)"), 2, "S-1-5-18 is not an account, so S-1-5-18 cannot own a queue"),
     ],
 )
 def test_bad_input_is_a_sentence_with_a_hint_and_changes_nothing(

@@ -28,6 +28,10 @@ def test_a_user_is_added_shown_changed_and_removed(desk: Desk, tmp_path: Path) -
     assert desk.run("user", "remove", "bob", "--yes").exit_code == 0
     assert desk.json("user", "show", "ADA")["name"] == "ada"
     assert [user["name"] for user in desk.json("user", "list")] == ["ada"]
+    twice = desk.json("user", "set", "ada", "--groups", "sales", "--groups", "finance,staff")
+    assert twice["groups"] == ["sales", "finance", "staff"]
+    assert desk.json("user", "add", "eve", "--groups", "sales", "--groups", "staff")["groups"] == ["sales", "staff"]
+    assert desk.json("user", "set", "ada", "--groups", "")["groups"] == []
     assert "NAME" in desk.do("user", "list")
 
 

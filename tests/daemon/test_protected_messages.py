@@ -20,8 +20,9 @@ from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from tests.security import second
 from waypost import errors
+from waypost.api.bulk import CommitStages, Stage, StagedMessages
 from waypost.api.keys import KeyKind
-from waypost.api.properties import Algorithm
+from waypost.api.properties import Algorithm, MessageProperties
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.core.message_values import AuthenticationLevel
 from waypost.wire.security_header import SENDER_SID, SecurityHeader
@@ -88,6 +89,27 @@ def test_a_message_to_several_queues_has_one_signature_of_version_3(tmp_path: Pa
                 message = await queue.receive(timeout=60)
                 assert (message.text, message.signature, message.encrypted) == ("all", "msmq30", "aes256")
                 assert message.sender_verified
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_a_list_that_names_one_queue_twice_is_signed_as_for_one_queue(tmp_path: Path, *, is_staged: bool) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            strict = await there.manager.create_queue("orders", authenticate=True, transactional=is_staged)
+            for each in (f"{name},{name}", f"{name},{name.upper()}"):
+                if is_staged:
+                    call = here.manager._transport.call
+                    group = StagedMessages(queue=each, like=MessageProperties(sign=True), bodies=[b"mine"])
+                    staged = await call(Stage(query=each[-9:], batch=0, groups=[group]))
+                    await call(CommitStages(query=each[-9:], batch=0, stages=[staged.stage]))
+                else:
+                    await here.manager.send(each, "mine", sign=True)
+                message = await strict.receive(timeout=60)
+                assert (message.text, message.signature, message.sender_verified) == ("mine", "msmq20", True)
+            with pytest.raises(errors.InvalidParameter, match="only for a message to several queues"):
+                await here.manager.send(f"{name},{name}", "mine", sign=True, signature=3)
 
     asyncio.run(run())
 

@@ -12,6 +12,7 @@ import pytest
 import waypost
 from tests.http.server import Api, served
 from waypost import aio
+from waypost.api.status import Check
 from waypost.drive.passwords import is_password
 from waypost.errors import AccessDenied, InvalidParameter, UserExists, UserNotFound
 from waypost.http.doctor import examine
@@ -119,6 +120,77 @@ async def test_nobody_gets_the_sid_of_the_local_administrator(api: Api) -> None:
 
 
 @served(TOKEN)
+async def test_a_group_never_has_the_sid_of_a_user_or_of_many_callers(api: Api) -> None:
+    ann = await add(api, "ann")
+    machine = api.app._service.node.machine
+    for sid, reason in (
+        (ann["sid"], "is the SID of the user ann, not of a group"),
+        *((each, "is not the SID of a group that users can belong to") for each in _OF_MANY),
+        (str(machine), "is not the SID of a group that users can belong to"),
+    ):
+        for method, path, fields in (("POST", "", {"name": "mole"}), ("PATCH", "/ann", {})):
+            answer = await api.client.request(
+                method, f"/api/users{path}", json={**fields, "groups": [sid]}, headers=ADMIN
+            )
+            assert (answer.status_code, reason in answer.text, "hint" in answer.text) == (400, True, True), answer.text
+    own = await api.client.post(
+        "/api/users", json={"name": "mole", "sid": _FAR, "groups": ["sales", _FAR]}, headers=ADMIN
+    )
+    assert "is the SID of the user mole, not of a group" in own.text
+    await add(api, "bob", groups=[_FAR])
+    taken = await api.client.post("/api/users", json={"name": "mole", "sid": _FAR}, headers=ADMIN)
+    assert (taken.status_code, "is already a group of bob" in taken.text) == (409, True)
+    found = (await api.client.get("/api/users", headers=ADMIN)).json()["users"]
+    assert [(user["name"], user["groups"]) for user in found] == [("ann", []), ("bob", [_FAR])]
+
+
+_FAR = "S-1-5-21-1-2-3-1105"
+_OF_MANY = (
+    "S-1-1-0",
+    "S-1-5-7",
+    "S-1-3-0",
+    "S-1-3-4",
+    "S-1-5-11",
+    "S-1-5-18",
+    "S-1-5-64-10",
+    "S-1-5-5-0-1",
+    "S-1-16-1",
+)
+
+
+@served(TOKEN)
+async def test_a_group_is_stored_once_under_all_its_names(api: Api) -> None:
+    first = await add(api, "ann", groups=["g1", "G1", "S-1-5-32-544", "Administrators", "S-1-5-32-545"])
+    assert first["groups"] == ["g1", "administrators", "S-1-5-32-545"]
+    sid = api.app._service.node.users.sid_of("g1")
+    assert (await add(api, "bob", groups=[str(sid), "G1"]))["groups"] == ["g1"]
+
+
+@served(TOKEN)
+async def test_a_user_has_the_sid_of_an_account(api: Api) -> None:
+    machine = api.app._service.node.machine
+    wrong = ("S-1-5-32-544", "S-1-5-32-545", "S-1-5-32-544-1", "S-1-5-21-1-2-3", "S-1-5-21-1-2-3-4-5", str(machine))
+    for sid in (*_OF_MANY, *wrong):
+        answer = await api.client.post("/api/users", json={"name": "bob", "sid": sid}, headers=ADMIN)
+        assert (answer.status_code, "is not the SID of a user account" in answer.text) == (400, True), answer.text
+    assert "such as S-1-5-21-1-2-3-1001" in answer.json()["hint"]
+    for number, sid in enumerate((_FAR, f"{machine}-1500", "S-1-12-1-1-2-3-4", "S-1-5-80-1-2-3-4-5", "S-1-22-1-1000")):
+        assert (await add(api, f"user{number}", sid=sid))["sid"] == sid
+
+
+@served(TOKEN)
+async def test_names_that_differ_only_in_case_are_one_name(api: Api) -> None:
+    await add(api, "stra\u00dfe", groups=["Gro\u00df"])
+    for name in ("STRASSE", "strasse", "Stra\u00dfe", "GROSS", "admini\u017ftrator"):
+        answer = await api.client.post("/api/users", json={"name": name}, headers=ADMIN)
+        assert answer.status_code in (400, 409), name
+    assert (await api.client.get("/api/users/STRASSE", headers=ADMIN)).json()["name"] == "stra\u00dfe"
+    assert (await add(api, "bob", groups=["GROSS"]))["groups"] == ["Gro\u00df"]
+    assert (await api.client.delete("/api/users/STRASSE", headers=ADMIN)).status_code == 204
+    await add(api, "SS")
+
+
+@served(TOKEN)
 async def test_names_are_checked_before_anything_changes(api: Api) -> None:
     await add(api, "ada", groups=["sales"], sid="S-1-5-21-1-2-3-1104")
     for fields, status in (
@@ -177,6 +249,48 @@ async def test_tokens_end_with_their_user_their_removal_and_their_time(api: Api)
     assert (await api.client.get("/api/status", headers=bearer(removed))).status_code == 401
     await api.client.delete("/api/users/ada", headers=ADMIN)
     assert (await api.client.get("/api/status", headers=bearer(last))).status_code == 401
+
+
+@served(TOKEN)
+async def test_no_removed_user_leaves_a_queue_that_nobody_can_change_without_force(api: Api) -> None:
+    ann = await add(api, "ann")
+    for name in ("q", "r"):
+        created = await api.client.post("/api/queues", json={"name": name}, headers=ADMIN)
+        assert created.status_code == 201
+        locked = {"owner": "ann", "deny": ["everyone:full"]}
+        assert (await api.client.patch(f"/api/queues/{name}/acl", json=locked, headers=ADMIN)).status_code == 200
+    refused = await api.client.delete("/api/queues/q", headers=ADMIN)
+    assert "only ann can remove the entries of everyone, which deny the right" in refused.json()["hint"]
+    kept = await api.client.delete("/api/users/ann", headers=ADMIN)
+    assert kept.status_code == 403
+    assert kept.json()["message"].endswith("no known account could change the rights on q and 1 more queue")
+    assert "`waypost queue acl q --revoke everyone --grant administrators:full`" in kept.json()["hint"]
+    # The hint works: an administrator can make a token of the user.
+    opening = {"revoke": ["everyone"], "grant": ["administrators:full"]}
+    assert (await api.client.patch("/api/queues/q/acl", json=opening, headers=ADMIN)).status_code == 403
+    mine = bearer(await token(api, "ann"))
+    assert (await api.client.patch("/api/queues/q/acl", json=opening, headers=mine)).status_code == 200
+    kept = await api.client.delete("/api/users/ann", headers=ADMIN)
+    assert kept.json()["message"].endswith("no known account could change the rights on r")
+    assert (await api.client.delete("/api/users/ann?force=true", headers=ADMIN)).status_code == 204
+    # The doctor names the queue, and its hint works.
+    check = await locked_queues(api)
+    assert (check.ok, check.message) == (False, "no known account can change the rights on r")
+    refused = await api.client.delete("/api/queues/r", headers=ADMIN)
+    assert check.hint == refused.json()["hint"]
+    assert check.hint.endswith(f"waypost user add NAME --sid {ann['sid']}")
+    await add(api, "bob")
+    other = await api.client.delete("/api/queues/r", headers=bearer(await token(api, "bob")))
+    assert "ask an administrator to run `waypost doctor`" in other.json()["hint"]
+    await add(api, "again", sid=ann["sid"])
+    mine = bearer(await token(api, "again"))
+    assert (await api.client.patch("/api/queues/r/acl", json=opening, headers=mine)).status_code == 200
+    assert (await locked_queues(api)).ok
+
+
+async def locked_queues(api: Api) -> Check:
+    (found,) = [check for check in await examine(api.app._service) if check.check == "locked queues"]
+    return found
 
 
 @served()

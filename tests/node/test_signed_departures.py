@@ -12,6 +12,7 @@ from tests.node.hosts import Host, Net, Peer
 from tests.node.test_protected_arrivals import certificate, key, pkcs8
 from tests.node.test_protected_departures import received, send, trust
 from tests.security import second
+from waypost.errors import InvalidParameter
 from waypost.node.effects import MakeKeys, NoteAnswer, SignFor
 from waypost.security.protection_facts import Registered, certificate_digest
 from waypost.wire import security_header
@@ -128,6 +129,17 @@ def test_several_queues_have_one_signature_of_version_3_in_the_lists(
     for packet in unsigned:
         assert packet.multi_queue is not None
         assert packet.multi_queue.signature.signature == b""
+
+
+@pytest.mark.parametrize("lists", ["admin_queue", "response_queue"])
+def test_lists_that_no_signature_would_cover_are_refused_when_they_are_given(a: Host, peer: Peer, lists: str) -> None:
+    two: Any = {lists: [rf"DIRECT=OS:a\private$\{each}" for each in ("one", "two")]}
+    if lists == "admin_queue":
+        two["acknowledge"] = "full-receive"
+    with pytest.raises(InvalidParameter, match="does not cover several response or administration queues"):
+        send(a, name_at(peer), sign=True, **two)
+    send(a, name_at(peer), **two)
+    assert len(received(peer)) == 1
 
 
 @pytest.mark.spec("MQDMPR-3.1.1.12-10", "MQDMPR-3.1.1.12-43", "MQDMPR-3.1.1.12-44")

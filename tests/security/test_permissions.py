@@ -102,6 +102,13 @@ def test_a_queue_without_a_list_has_one_after_a_change() -> None:
     assert entries(parse_sddl("O:BA")) == [Entry(EVERYONE, FULL)]
 
 
+def test_entries_that_grant_nothing_are_not_shown_as_if_they_did() -> None:
+    part = "bf967aba-0de6-11d0-a285-00aa003049e2"
+    found = parse_sddl(f"D:(A;IO;0x4;;;WD)(D;IO;0x4;;;WD)(AU;;0x4;;;WD)(OA;;0x4;{part};;WD)(OD;;0x4;{part};;WD)")
+    assert entries(found) == [Entry(EVERYONE, 0x4, allow=False)]
+    assert entries(parse_sddl("D:(OA;;0x4;;;WD)")) == [Entry(EVERYONE, 0x4)]
+
+
 def test_generic_rights_mean_those_of_a_queue() -> None:
     found = with_queue_rights(parse_sddl("D:(A;;GA;;;BA)(A;;GR;;;WD)(A;;GW;;;AU)"))
     assert [entry.mask for entry in entries(found)] == [0xF003F, 0x2002B, 0x20024]

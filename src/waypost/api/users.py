@@ -159,10 +159,12 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
 class RemoveUser(Operation[None], frozen=True, kw_only=True):
     """Remove a user, including the certificates of the user and the keys of these certificates.
 
-    The tokens and sessions of the user become invalid immediately. Access lists keep the SID of the user.
+    The tokens and sessions of the user become invalid immediately. Access lists keep the SID of the user. If no other
+    known account could change the rights on a queue afterwards, the request is refused, unless `force` is true.
     """
 
     name: UserName
+    force: bool = False
 
 
 @operation("POST /api/users/{name}/token", asks=Role.ADMIN, status=201)

@@ -228,10 +228,13 @@ def failures(*hints: Hint) -> Iterator[None]:
         raise (Failure(sentence_of(error), hint) if hint else failure(error)) from None
 
 
+_HAVE_HINTS: Final = (AccessDenied, IllegalSecurityDescriptor, InvalidParameter, UserExists)
+
+
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """The Failure for an error of the queue manager."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
-    if isinstance(error, AccessDenied | InvalidParameter) and (own := " ".join(getattr(error, "__notes__", ()))):
+    if isinstance(error, _HAVE_HINTS) and (own := " ".join(getattr(error, "__notes__", ()))):
         # The queue manager knows what the caller lacks. Notes of other errors are hints in the words of HTTP.
         hint = f"{own.rstrip('.')}."
     if isinstance(error, ServiceNotAvailable):

@@ -25,7 +25,11 @@ _ROLES = ("none", "read", "operate", "admin")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False)]
 Groups = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Names or SIDs of the groups of the user, separated by commas.")
+    list[str] | None,
+    typer.Option(
+        metavar="A,B",
+        help="Names or SIDs of the groups of the user, separated by commas. This option can be repeated.",
+    ),
 ]
 PasswordFile = Annotated[
     Path | None,
@@ -143,6 +147,7 @@ def set_user(
     waypost user set ada --role admin
     waypost user set ada --groups sales,finance
     """
+    groups = groups or None
     if all(each is None for each in (role, groups, ntlm, password_file)):
         raise WrongUsage("Nothing to change.", "add --role, --groups, --ntlm, --no-ntlm or --password-file.")
     password = None if password_file is None else _read(password_file)
@@ -188,7 +193,17 @@ def passwd(
 
 
 @app.command()
-def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
+def remove(
+    context: typer.Context,
+    name: Name,
+    *,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Remove the user even if nobody can change the rights on a queue afterwards."),
+    ] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
     """Remove a user, the certificates of the user, and the keys of these certificates.
 
     The tokens and sessions of the user become invalid at once. The SID of the user remains in access lists.
@@ -196,7 +211,7 @@ def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Jso
     with session(context) as manager:
         ask(f"Remove the user {name}, with all its tokens and certificates?", yes=yes)
         found = manager.users.show(name)
-        manager.users.remove(name)
+        manager.users.remove(name, force=force)
     _done(found.to_dict(), f"The user {name} is removed.", as_json=as_json)
 
 
@@ -281,8 +296,8 @@ def _role(text: str) -> "RoleName":
     return cast("RoleName", text)
 
 
-def _split(groups: str | None) -> list[str]:
-    return [] if groups is None else [group.strip() for group in groups.split(",") if group.strip()]
+def _split(groups: list[str] | None) -> list[str]:
+    return [group.strip() for each in groups or () for group in each.split(",") if group.strip()]
 
 
 def _read(file: Path) -> str:

@@ -97,12 +97,13 @@ class Users:
         """
         await self._call(SetPassword(name=name, password=password, current=UNSET if current is None else current))
 
-    async def remove(self, name: str) -> None:
+    async def remove(self, name: str, *, force: bool = False) -> None:
         """Remove a user, with the certificates of the user and the keys of these certificates.
 
-        The tokens and sessions of the user end at once.
+        The tokens and sessions of the user end at once. Raises AccessDenied if no other known account could change the
+        rights on a queue afterwards, unless `force` is true.
         """
-        await self._call(RemoveUser(name=name))
+        await self._call(RemoveUser(name=name, force=force))
 
     async def token(self, name: str, *, role: RoleName | None = None, expires_days: float | None = None) -> NewToken:
         """Create a token for a user. `token` of the result is the secret, which is shown once.

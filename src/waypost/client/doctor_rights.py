@@ -24,6 +24,7 @@ def rights_checks(node: Node) -> Iterator[Check]:
     if node.security.has_users:
         yield _open_queues(node, queues)
     yield _authenticated(node, queues)
+    yield _locked(node)
     yield _refusals(node)
 
 
@@ -52,6 +53,14 @@ def _authenticated(node: Node, queues: list[Queue]) -> Check:
         "grant the right to send only to the users who need it: `waypost queue acl NAME --grant USER:send --deny "
         "anonymous:send`",
     )
+
+
+def _locked(node: Node) -> Check:
+    found = node.access.locked()
+    if not found:
+        return Check("locked queues", True, "a known account can change the rights on every queue")
+    sentence = f"no known account can change the rights on {_named(found)}"
+    return Check("locked queues", False, sentence, node.access.way_out(found[0]))
 
 
 def _refusals(node: Node) -> Check:

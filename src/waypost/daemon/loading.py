@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
 from waypost.daemon.configured_hosts import parse_ack_addresses, parse_relays, parse_routes
 from waypost.errors import DecodeError, IllegalSddl, IllegalSecurityDescriptor, InvalidParameter
-from waypost.security.permissions import with_machine_rights
+from waypost.security.permissions import with_denied_first, with_machine_rights
 from waypost.security.rights import check_rights
 from waypost.wire.access_masks import MachineAccess
 from waypost.wire.ip_addresses import is_address
@@ -303,7 +303,7 @@ def machine_security(text: str) -> bytes:
     if not text:
         return b""
     try:
-        found = with_machine_rights(parse_sddl(text))
+        found = with_denied_first(with_machine_rights(parse_sddl(text)))
         check_rights(found, MachineAccess.MQSEC_MACHINE_GENERIC_ALL)
     except (IllegalSddl, IllegalSecurityDescriptor) as error:
         raise ConfigError(

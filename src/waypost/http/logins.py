@@ -241,7 +241,7 @@ class Logins:
 
 
 def _of_user(name: str) -> str:
-    return f"user {name.lower()[:200]}"
+    return f"user {name.casefold()[:200]}"
 
 
 def _keep(table: dict[K, V], key: K, value: V) -> None:

@@ -17,17 +17,18 @@ from typing import Final
 
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, Queue
-from waypost.errors import AccessDenied, WaypostError
+from waypost.errors import AccessDenied, DecodeError, WaypostError
 from waypost.node.directory import NodeDirectory
 from waypost.node.kernel import Kernel
 from waypost.node.users import WELL_KNOWN, Users
 from waypost.security.access import Sender, allows, owner_of
-from waypost.security.callers import QUEUE_MANAGER, Caller
+from waypost.security.callers import QUEUE_MANAGER, Caller, may_be_account
 from waypost.security.default_descriptor import default_machine_descriptor, default_queue_descriptor
-from waypost.security.permissions import words_of
+from waypost.security.permissions import changers, denying, is_changeable, words_of
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName, Suffix
 from waypost.wire.path_names import QueueKind
+from waypost.wire.security_descriptor import SecurityDescriptor
 from waypost.wire.sid import ADMINISTRATORS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 # Objects whose last refusal is remembered.
@@ -84,6 +85,7 @@ _OF_COMPUTER: Final = (
     "access to this queue requires rights on the computer. Administrators have these rights, and the configuration key "
     "security.machine grants them to other users"
 )
+_LOCKED: Final = "no known account can change the rights on the queue: ask an administrator to run `waypost doctor`"
 _NO_ANONYMOUS: Final = "anonymous callers cannot send to other computers: use a token, or log in as a user"
 
 
@@ -300,19 +302,104 @@ class Access:
         if queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
             right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
         is_outgoing = isinstance(queue, OutgoingQueue)
-        hint = ""
         if is_outgoing and right is QueueAccess.MQSEC_WRITE_MESSAGE:
             hint = _NO_ANONYMOUS
         elif is_outgoing or (queue.queue_type is QueueKind.SYSTEM and queue.parent is None):
             hint = _OF_COMPUTER
+        else:
+            hint = self._way_to(caller, queue.parent or queue, right)
         return self._refusal(caller, queue_name(queue), right, hint)
 
-    def _refusal(self, caller: Caller, name: str, right: QueueAccess, hint: str = "") -> AccessDenied:
+    def _way_to(self, caller: Caller, queue: Queue, right: QueueAccess) -> str:
+        """The hint for a caller without a right: who can give it, and with which command."""
+        descriptor = self._descriptor(queue)
+        able = [] if descriptor is None else changers(descriptor)
+        if descriptor is None or not any(map(self.is_known, able)):
+            # Names and SIDs of others are for administrators.
+            return self.way_out(queue) if caller.is_administrator else _LOCKED
+        name, word = queue_name(queue), words_of(right)[0]
+        what, command = "grant the right", f"waypost queue acl {name} --grant {caller.name}:{word}"
+        if denied := denying(descriptor, caller.sids, right):
+            who = [self.name_of(sid) for sid in denied]
+            what = f"remove the entries of {' and '.join(who)}, which deny the right"
+            command = f"waypost queue acl {name} {' '.join(f'--revoke {each}' for each in who)}"
+        if ADMINISTRATORS in able or EVERYONE in able or self.administrator.sid in able:
+            return f"the owner of the queue or an administrator can {what}: {command}"
+        if not caller.is_administrator:
+            return f"only an account that can change the rights on the queue can {what}: {command}"
+        known = " or ".join(self.name_of(sid) for sid in able if self.is_known(sid))
+        return f"only {known} can {what}: {command}"
+
+    # Queues whose rights nobody can change.
+
+    def locked(self, without: Sid | None = None) -> list[Queue]:
+        """The queues whose rights no known account can change, or could not if the account `without` were gone."""
+        verdicts: dict[bytes, bool] = {}
+        found = []
+        for queue in self._manager.queues.values():
+            if queue.parent is not None or queue.queue_type is QueueKind.SYSTEM or queue.is_internal:
+                continue
+            data = self._directory.security_of(queue)
+            if isinstance(queue, OutgoingQueue) or not data or (without is not None and without.encode() not in data):
+                continue
+            if data not in verdicts:
+                descriptor = self._descriptor(queue)
+                able = [] if descriptor is None else changers(descriptor)
+                verdicts[data] = any(sid != without and self.is_known(sid) for sid in able)
+            if not verdicts[data]:
+                found.append(queue)
+        return found
+
+    def check_remains(self, sid: Sid, name: str) -> None:
+        """Raise AccessDenied if without this account nobody could change the rights on a queue."""
+        found = [queue for queue in self.locked(sid) if self._is_changeable(queue)]
+        if not found:
+            return
+        first = queue_name(found[0])
+        others = len(found) - 1
+        more = "" if not others else " and 1 more queue" if others == 1 else f" and {others} more queues"
+        error = AccessDenied(
+            f"the user {name} was not removed, because without this user, no known account could change the rights on "
+            f"{first}{more}"
+        )
+        descriptor = self._descriptor(found[0])
+        many = (EVERYONE, AUTHENTICATED_USERS, ADMINISTRATORS)
+        change = QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS
+        denied = [] if descriptor is None else denying(descriptor, many, change)
+        revoked = "".join(f"--revoke {self.name_of(each)} " for each in denied)
+        error.add_note(
+            f"as {name}, run `waypost queue acl {first} {revoked}--grant administrators:full` (`waypost user token "
+            f"{name}` creates a token of the user), or use --force"
+        )
+        raise error
+
+    def way_out(self, queue: Queue) -> str:
+        """The hint for a queue whose rights no known account can change."""
+        name, descriptor = queue_name(queue), self._descriptor(queue)
+        able = [] if descriptor is None else [sid for sid in changers(descriptor) if may_be_account(sid)]
+        if not able:
+            return f"no account can change the rights on {name}: use another queue"
+        return (
+            f"no known account can change the rights on {name}, but an administrator can add a user who can: waypost "
+            f"user add NAME --sid {able[0]}"
+        )
+
+    def _is_changeable(self, queue: Queue) -> bool:
+        descriptor = self._descriptor(queue)
+        return descriptor is not None and is_changeable(descriptor, self.is_known)
+
+    def _descriptor(self, queue: Queue) -> SecurityDescriptor | None:
+        data = self._directory.security_of(queue) or default_queue_descriptor(is_closed=bool(self._users))
+        try:
+            return SecurityDescriptor.decode(data)
+        except DecodeError:
+            return None
+
+    def _refusal(self, caller: Caller, name: str, right: QueueAccess, hint: str) -> AccessDenied:
         word = words_of(right)[0]
         self._note(caller, name, word)
         error = AccessDenied(f"{caller.name} may not {_VERBS[word]} {name}: the right {word} is missing")
-        grant = f"waypost queue acl {name.partition(';')[0]} --grant {caller.name}:{word}"
-        error.add_note(hint or f"the owner of the queue or an administrator can grant the right: {grant}")
+        error.add_note(hint)
         return error
 
     def refused_arrival(self, queue: Queue, who: str, problem: str) -> None:

@@ -41,7 +41,7 @@ from waypost.api.message_attributes import message_like, varied_attributes
 from waypost.api.names import check_can_be_sent_to, format_name
 from waypost.api.new_bodies import body_of, encode_bodies, encode_body
 from waypost.api.properties import MessageProperties, NewMessage
-from waypost.api.protection import ProtectionRequest, protection_of
+from waypost.api.protection import ProtectionRequest
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, Queue, ShareMode
@@ -58,7 +58,6 @@ from waypost.node.removals import Removals
 from waypost.node.staged_delivery import Commit
 from waypost.node.stages import FIRST_PLACE, Batch, Group, Place
 from waypost.wire.access_masks import QueueAccess
-from waypost.wire.format_names import MultipleElementFormatName
 from waypost.wire.message_class import MessageClass
 
 C = TypeVar("C", Claim, TakeClaim, KeepClaim, ReadClaim)
@@ -178,9 +177,8 @@ class BulkWriting:
         properties = [alike] * len(given.bodies) if alike is not None else []
         if not any(each.sign or each.encrypt for each in (*properties[:1], *given.messages) if each is not None):
             return []
-        has_several = isinstance(format_name(given.queue, self._computer), MultipleElementFormatName)
-        everyone = [*properties, *given.messages]
-        return [protection_of(each, has_several=has_several) for each in everyone if each is not None]
+        name = format_name(given.queue, self._computer)
+        return [self._protected.request(each, name) for each in (*properties, *given.messages) if each is not None]
 
     def stage_groups(
         self,

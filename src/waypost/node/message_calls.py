@@ -10,7 +10,6 @@ from waypost.api.message_attributes import message_like
 from waypost.api.messages import Sent
 from waypost.api.names import check_can_be_sent_to
 from waypost.api.operations import DeleteMessage, MoveAll, MoveMessage, PurgeQueue, Resend, Send
-from waypost.api.protection import protection_of
 from waypost.api.queues import MovedObject
 from waypost.api.reading import lookup_number
 from waypost.core.message import Message
@@ -29,7 +28,7 @@ from waypost.node.protected_sending import ProtectedSending
 from waypost.node.resending import resend
 from waypost.node.sending import close_unusable, new_message, queue_of
 from waypost.node.transaction_calls import TransactionCalls
-from waypost.wire.format_names import FormatName, MultipleElementFormatName
+from waypost.wire.format_names import FormatName
 
 P = ParamSpec("P")
 
@@ -62,7 +61,7 @@ class MessageCalls:
         message.body_type = BYTES if like.body_type is None else like.body_type
         request = None
         if like.sign or like.encrypt:
-            request = protection_of(like, has_several=isinstance(queue.name, MultipleElementFormatName))
+            request = self._protected.request(like, queue.name)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         if request is not None:
             self._protected.send(call, queue, message, bodies, request, transaction)

@@ -28,10 +28,12 @@ from waypost.security.permissions import (
     FULL,
     Changes,
     changed,
+    check_given,
     entries,
     is_changeable,
     mask_of,
     may_own,
+    with_denied_first,
     with_queue_rights,
     words_of,
 )
@@ -112,13 +114,14 @@ class PermissionCalls:
             return changed(before, self._changes(operation))
         if is_in_words:
             raise InvalidParameter("`sddl` is not allowed together with `grant`, `deny`, `revoke` or `owner`")
-        given = with_queue_rights(parse_sddl(operation.sddl, self._node.machine))
+        given = with_denied_first(with_queue_rights(parse_sddl(operation.sddl, self._node.machine)))
         check_rights(given, QueueAccess.MQSEC_QUEUE_GENERIC_ALL)
+        check_given(given)
         if given.dacl is None:
             if given.owner is None:
                 raise IllegalSecurityDescriptor("the SDDL must contain an access list (D:) or an owner (O:)")
             return replace(before, owner=given.owner)
-        return replace(given, owner=given.owner or before.owner, sacl=given.sacl or before.sacl)
+        return replace(given, owner=given.owner or before.owner, sacl=before.sacl)
 
     def _changes(self, operation: SetAcl) -> Changes:
         return Changes(

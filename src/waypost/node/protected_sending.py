@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from waypost.api.messages import Sent
-from waypost.api.protection import ProtectionRequest
+from waypost.api.properties import MessageProperties
+from waypost.api.protection import ProtectionRequest, protection_of
 from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, SenderIdentifierType
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
@@ -50,6 +51,17 @@ class ProtectedSending:
         self._sending: Final = node.sending
         self._opened: Final = opened
 
+    def request(self, properties: MessageProperties, name: FormatName) -> ProtectionRequest | None:
+        """The request of these properties for a destination, or None. Raises InvalidParameter and DirectoryError.
+
+        The queues that a name means decide about the signature: a list can name one queue twice, or have one member.
+        """
+        if not properties.sign:
+            return protection_of(properties, has_several=False)
+        expanded = self._node.directory.core.expand_format_name(name)
+        has_several = isinstance(expanded, MultipleElementFormatName)
+        return protection_of(properties, has_several=has_several)
+
     def send(
         self,
         call: Call,
@@ -83,6 +95,9 @@ class ProtectedSending:
             with self._kernel.operation(call.now):
                 handle = self._manager.open_queue(name, AccessType.SEND, ShareMode.DENY_NONE, call.now)
             try:
+                if not handle.multiple:
+                    # A list can mean one queue.
+                    message.destination_queue_format_name = handle.format_name
                 if request.privacy is not PrivacyLevel.NONE:
                     self.check_keys(handle, message)
                 if request.level is not AuthenticationLevel.NONE:
@@ -231,6 +246,14 @@ def apply_request(message: Message, request: ProtectionRequest, call: Call) -> N
     if request.level is not AuthenticationLevel.NONE:
         if call.caller.is_anonymous:
             raise AccessDenied("an anonymous caller cannot sign a message; log in first")
+        has_lists = message.administration_multi_queue_format_name or message.response_multi_queue_format_name
+        if has_lists and request.level is not AuthenticationLevel.SIG30:
+            # MS-MQMQ 2.5.1, 2.5.2: these versions do not cover lists, so a receiver refuses the message.
+            error = InvalidParameter(
+                "the signature of a message to one queue does not cover several response or administration queues"
+            )
+            error.add_note("specify only one response queue and only one administration queue, or do not sign")
+            raise error
         message.sender_identifier = call.caller.sid.encode()
         message.sender_identifier_type = SenderIdentifierType.SID
         message.hash_algorithm = request.hash

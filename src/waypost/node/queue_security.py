@@ -6,6 +6,7 @@ from waypost.core.queues import QueueAttributes
 from waypost.node.directory import NodeDirectory
 from waypost.node.kernel import Kernel
 from waypost.security.default_descriptor import QueueCreation, create_default_queue_security_descriptor
+from waypost.security.permissions import may_own
 from waypost.wire.sid import Sid
 
 if TYPE_CHECKING:
@@ -44,10 +45,15 @@ class QueueSecurity:
             self._directory.is_domain_user,
             supplied=attributes.security,
             receives_srmp=receives_srmp,
-            keeps_owner=_is_account,
+            keeps_owner=self._keeps_owner,
             is_closed=self._is_closed and self.has_users,
         )
         return create_default_queue_security_descriptor(creation)
+
+    def _keeps_owner(self, sid: Sid) -> bool:
+        """Whether a queue can have this owner: all that `queue acl` accepts, and groups of older stores."""
+        is_user = self.users is not None and self.users.name_of(sid) is not None
+        return is_user or may_own(sid) or _is_account(sid)
 
 
 def _is_account(sid: Sid) -> bool:

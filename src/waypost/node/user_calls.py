@@ -80,7 +80,7 @@ class UserCalls:
             caller = call.caller
             if caller.role < Role.ADMIN:
                 own = self._users.of_sid(caller.sid)
-                if own is None or own.name.lower() != operation.name.lower():
+                if own is None or self._users.find(operation.name) is not own:
                     refused = AccessDenied(
                         f"the user {caller.name} has the role {caller.role.word}, but the role admin is required to "
                         "set the password of another user"
@@ -128,7 +128,10 @@ class UserCalls:
     def remove(self, call: Call, operation: RemoveUser) -> None:
         """Remove a user, and before it its certificates: else a crash could leave them with the right to send."""
         self._kernel.check_store()
-        sid = Sid.parse(self._users.get(operation.name).sid)
+        user = self._users.get(operation.name)
+        sid = Sid.parse(user.sid)
+        if not operation.force and not self._users.shares_sid(user):
+            self._node.access.check_remains(sid, user.name)
 
         def removed(call: Call, _: object) -> None:
             self._users.remove(self._users.get(operation.name))

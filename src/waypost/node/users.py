@@ -25,6 +25,7 @@ from waypost.security.callers import (
     Role,
     account_sid,
     anonymous,
+    may_be_account,
     may_enter,
     verified,
 )
@@ -47,6 +48,10 @@ from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVE
 WELL_KNOWN: Final[dict[str, Sid]] = {"everyone": EVERYONE, "anonymous": ANONYMOUS, "administrators": ADMINISTRATORS}
 # The proof of a user whose protocol has checked it.
 _LOGGED_ON: Final = Proof()
+_ADMINISTRATORS: Final = "administrators"
+# MS-DTYP 2.4.2.4: S-1-5-32 begins the SIDs of the groups that every computer has.
+_NT_AUTHORITY: Final = 5
+_ALIASES: Final = 32
 _RESERVED: Final = frozenset({*WELL_KNOWN, "administrator", "queue manager"})
 # The last number that a given SID of this queue manager may have. Larger ones remain for new accounts.
 _LAST_GIVEN_RID: Final = 0x7FFF_FFFF
@@ -63,6 +68,7 @@ class Users:
     __slots__ = (
         "_by_sid",
         "_by_token",
+        "_folded",
         "_groups",
         "_kernel",
         "_last",
@@ -82,6 +88,8 @@ class Users:
         self._machine: Final = machine
         self._users: Final[dict[str, UserRecord]] = {}
         self._groups: Final[dict[str, GroupRecord]] = {}
+        # Stores have names in lower case; some characters equal others only without case.
+        self._folded: Final[dict[str, str]] = {}
         self._by_sid: Final[dict[Sid, str]] = {}
         self._by_token: Final[dict[str, tuple[UserRecord, TokenRecord]]] = {}
         self._state = UsersRecord(last_rid=FIRST_RID - 1, imported="")
@@ -120,7 +128,12 @@ class Users:
         return [user for _, user in sorted(self._users.items())]
 
     def find(self, name: str) -> UserRecord | None:
-        return self._users.get(name.lower())
+        return self._users.get(self._key(name))
+
+    def _key(self, name: str) -> str:
+        """The key of a user or a group that has this name in any case, or a key that nobody has."""
+        key = name.lower()
+        return key if key in self._users or key in self._groups else self._folded.get(name.casefold(), key)
 
     def get(self, name: str) -> UserRecord:
         """The user with this name. Raises UserNotFound."""
@@ -138,9 +151,9 @@ class Users:
 
     def sid_of(self, name: str) -> Sid | None:
         """The SID of a user or a group, or of a well-known name; None for an unknown name."""
-        key = name.lower()
-        if (known := WELL_KNOWN.get(key)) is not None:
+        if (known := WELL_KNOWN.get(name.lower())) is not None:
             return known
+        key = self._key(name)
         found = self._users.get(key) or self._groups.get(key)
         return None if found is None else Sid.parse(found.sid)
 
@@ -235,11 +248,9 @@ class Users:
             raise LimitReached(f"the limit of {MAX_USERS} users is reached")
         self._check_new(name)
         given = None if sid is None else _parsed(sid)
-        if given is not None and given in self._by_sid:
-            raise UserExists(f"the SID {given} already belongs to {self._by_sid[given]}")
         if given is not None:
-            self._check_own(given)
-        names = self.checked_groups(name, groups)
+            self._check_given(given)
+        names = self.checked_groups(name, groups, given)
         if given is not None:
             self._reserve(given)
         user = UserRecord(
@@ -255,28 +266,56 @@ class Users:
         self.put(user)
         return user
 
-    def checked_groups(self, name: str, groups: Iterable[str]) -> list[str]:
-        """The names of the groups, which are created if they do not exist. Raises before anything has changed."""
-        wanted = list(dict.fromkeys(group.strip() for group in groups if group.strip()))
+    def checked_groups(self, name: str, groups: Iterable[str], own: Sid | None = None) -> list[str]:
+        """The names of the groups, which are created if they do not exist. Raises before anything has changed.
+
+        `own` is the SID of a user that does not exist yet.
+        """
+        wanted: dict[str, str] = {}
+        for group in groups:
+            if text := group.strip():
+                wanted.setdefault(self._group_key(name, text, own), text)
         if len(wanted) > MAX_GROUPS_OF_USER:
             raise InvalidParameter(f"a user can belong to at most {MAX_GROUPS_OF_USER} groups, not {len(wanted)}")
-        for group in wanted:
-            if group.lower() in self._users or group.lower() == name.lower():
-                raise InvalidParameter(f"{excerpt(group)} is a user, not a group")
-            if (sid := _sid(group)) is not None:
-                self._check_own(sid)
-            elif group.lower() not in self._groups and group.lower() != "administrators":
-                _check_name(group, "group")
         names = []
-        for group in wanted:
-            if group.lower() == "administrators":
-                names.append("administrators")
-            elif (sid := _sid(group)) is not None:
+        for key, text in wanted.items():
+            if key == _ADMINISTRATORS:
+                names.append(key)
+            elif key not in self._groups and (sid := _sid(text)) is not None:
                 self._reserve(sid)
                 names.append(str(sid))
             else:
-                names.append(self._group(group).name)
+                names.append(self._group(key, text).name)
         return names
+
+    def _group_key(self, name: str, group: str, own: Sid | None) -> str:
+        """A key that is the same for all names of a group. Raises InvalidParameter for somebody who is not a group."""
+        sid = _sid(group)
+        if sid == ADMINISTRATORS or group.lower() == _ADMINISTRATORS:
+            return _ADMINISTRATORS
+        if sid is None:
+            key = self._key(group)
+            if key in self._users or group.casefold() == name.casefold():
+                raise InvalidParameter(f"{excerpt(group)} is a user, not a group")
+            if key not in self._groups:
+                _check_name(group, "group")
+                key = group.casefold()
+            return key
+        if (user := self.of_sid(sid)) is not None or sid == own:
+            owner = name if user is None else user.name
+            error = InvalidParameter(f"{sid} is the SID of the user {owner}, not of a group")
+            error.add_note("make a group of which both users are members")
+            raise error
+        is_alias = sid.identifier_authority == _NT_AUTHORITY and sid.sub_authority[:-1] == (_ALIASES,)
+        if not is_alias and not may_be_account(sid):
+            error = InvalidParameter(f"{sid} is not the SID of a group that users can belong to")
+            error.add_note(
+                "specify the name of a group, or the SID of a group of a domain, such as S-1-5-21-1-2-3-1105"
+            )
+            raise error
+        self._check_own(sid)
+        known = self.name_of(sid)
+        return str(sid) if known is None else self._key(known)
 
     def put(self, user: UserRecord) -> None:
         """Write a user."""
@@ -302,11 +341,15 @@ class Users:
             for removed in self.removed:
                 removed(sid)
 
+    def shares_sid(self, user: UserRecord) -> bool:
+        """Whether another user has the same SID, which is possible in stores of the past."""
+        return any(other.sid == user.sid for other in self._users.values() if other is not user)
+
     def note_import(self, digest: str) -> None:
         self._write_state(replace(self._state, imported=digest))
 
-    def _group(self, name: str) -> GroupRecord:
-        found = self._groups.get(name.lower())
+    def _group(self, key: str, name: str) -> GroupRecord:
+        found = self._groups.get(key)
         if found is None:
             found = GroupRecord(name=name, sid=str(self._new_sid()))
             self._know_group(found)
@@ -319,6 +362,18 @@ class Users:
             rid += 1
         self._write_state(replace(self._state, last_rid=rid))
         return account_sid(self._machine, rid)
+
+    def _check_given(self, sid: Sid) -> None:
+        """Raise UserExists for a SID that somebody has, and InvalidParameter for one that nobody may be given."""
+        if sid in self._by_sid:
+            raise UserExists(f"the SID {sid} already belongs to {self._by_sid[sid]}")
+        # Members of a group would have the rights of the user.
+        member = next((user for user in self._users.values() if str(sid) in user.groups), None)
+        if member is not None:
+            error = UserExists(f"the SID {sid} is already a group of {member.name}")
+            error.add_note("specify the SID of an account, or omit the option for a new SID")
+            raise error
+        self._check_own(sid)
 
     def _check_own(self, sid: Sid) -> None:
         """Raise InvalidParameter for a SID of this queue manager that nobody may be given."""
@@ -347,24 +402,28 @@ class Users:
 
     def _check_new(self, name: str) -> None:
         _check_name(name, "user")
-        if name.lower() in self._users:
-            raise UserExists(f"the user {name} already exists")
-        if name.lower() in self._groups:
+        key = self._key(name)
+        if key in self._users:
+            raise UserExists(f"the user {self._users[key].name} already exists")
+        if key in self._groups:
             raise UserExists(f"{name} is a group; choose another name for the user")
 
     def _know(self, user: UserRecord) -> None:
         self.had_any = True
         self._users[user.name.lower()] = user
+        self._folded[user.name.casefold()] = user.name.lower()
         self._by_sid[Sid.parse(user.sid)] = user.name
         for token in user.tokens:
             self._by_token[token.hash] = user, token
 
     def _know_group(self, group: GroupRecord) -> None:
         self._groups[group.name.lower()] = group
+        self._folded[group.name.casefold()] = group.name.lower()
         self._by_sid[Sid.parse(group.sid)] = group.name
 
     def _forget(self, user: UserRecord) -> None:
         del self._users[user.name.lower()]
+        self._folded.pop(user.name.casefold(), None)
         sid = Sid.parse(user.sid)
         if self._by_sid.get(sid) == user.name:
             del self._by_sid[sid]
@@ -378,7 +437,7 @@ def _check_name(name: str, what: str) -> None:
             f"invalid name {excerpt(name)} for a {what}: use up to {MAX_USER_NAME} letters, digits, '.', '_', '-', "
             "'@', '$', '\\' and spaces, and begin with a letter or digit"
         )
-    if name.lower() in _RESERVED or _sid(name) is not None:
+    if name.casefold() in _RESERVED or _sid(name) is not None:
         raise InvalidParameter(f"the name {excerpt(name)} is reserved; choose another name for the {what}")
 
 
@@ -393,6 +452,8 @@ def _parsed(text: str) -> Sid:
     found = _sid(text)
     if found is None:
         raise InvalidParameter(f"{excerpt(text)} is not a SID, such as S-1-5-21-1-2-3-1001")
-    if len(found.sub_authority) < 2 or found in (*WELL_KNOWN.values(), AUTHENTICATED_USERS):
-        raise InvalidParameter(f"{found} is not the SID of a user account")
+    if not may_be_account(found):
+        error = InvalidParameter(f"{found} is not the SID of a user account")
+        error.add_note("the SID of an account of a domain or computer has five numbers, such as S-1-5-21-1-2-3-1001")
+        raise error
     return found

@@ -158,17 +158,24 @@ def _rights_of_owner(descriptor: SecurityDescriptor, sender: Sender) -> int:
     return READ_CONTROL | WRITE_DAC
 
 
-def _mask(ace: Ace, sender: Sender) -> int:
-    """The rights to the queue itself that the ACE gives or denies the sender.
+def is_idle(ace: Ace) -> bool:
+    """Whether an ACE neither gives nor denies anybody rights to the queue itself.
 
     An ObjectAce for a part of an object gives nothing, because the whole is asked for, and denies what it denies.
     """
     if isinstance(ace, OpaqueAce) or ace.ace_flags & INHERIT_ONLY_ACE:
+        return True
+    if ace.ace_type in _DENYING:
+        return False
+    return ace.ace_type not in _ALLOWING or (isinstance(ace, ObjectAce) and ace.object_type is not None)
+
+
+def _mask(ace: Ace, sender: Sender) -> int:
+    """The rights to the queue itself that the ACE gives or denies the sender."""
+    if isinstance(ace, OpaqueAce) or is_idle(ace):
         return 0
     may_be_meant = ace.sid in sender.claimed or (sender.may_be_any_account and _is_of_accounts(ace.sid))
     if ace.sid not in sender.sids and not (may_be_meant and ace.ace_type in _DENYING):
-        return 0
-    if isinstance(ace, ObjectAce) and ace.object_type is not None and ace.ace_type in _ALLOWING:
         return 0
     return ace.mask
 

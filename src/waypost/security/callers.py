@@ -25,8 +25,13 @@ _ACCOUNTS: Final = 21
 _NON_UNIQUE_AUTHORITY: Final = 4
 _PASSPORT_AUTHORITY: Final = 10
 _ACCOUNT_SIZE: Final = 5
+_SMALLEST_ACCOUNT: Final = 2
 _DOMAIN_LOGONS: Final = (9, 15)
 _FIRST_EXTENSIBLE: Final = 1000
+# MS-DTYP 2.4.2.4, below S-1-5: groups and kinds of logon among the numbers of accounts.
+_NO_ACCOUNTS: Final = (32, 33, 64, 65, 113, 114, 1000)
+# S-1-15 to S-1-19: packages, integrity levels and other marks.
+_MARKS: Final = range(15, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,21 @@ def may_enter(sid: Sid, machine: Sid) -> bool:
     if numbers[0] == _ACCOUNTS:
         return len(numbers) == _ACCOUNT_SIZE and numbers[: len(machine.sub_authority)] != machine.sub_authority
     return numbers[0] in _DOMAIN_LOGONS or numbers[0] >= _FIRST_EXTENSIBLE
+
+
+def may_be_account(sid: Sid) -> bool:
+    """Whether a SID can be that of an account, or of a group of accounts in a domain or of a computer.
+
+    Many callers have one of the other SIDs: Everyone, a kind of logon, a built-in group or a logon session.
+    """
+    authority, numbers = sid.identifier_authority, sid.sub_authority
+    if len(numbers) < _SMALLEST_ACCOUNT:
+        return False
+    if authority != _NT_AUTHORITY:
+        return (authority == _NON_UNIQUE_AUTHORITY or authority >= _PASSPORT_AUTHORITY) and authority not in _MARKS
+    if numbers[0] == _ACCOUNTS:
+        return len(numbers) == _ACCOUNT_SIZE
+    return numbers[0] > _ACCOUNTS and numbers[0] not in _NO_ACCOUNTS
 
 
 def local_administrator(machine: Sid, origin: str) -> Caller:

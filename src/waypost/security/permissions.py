@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from waypost.errors import InvalidParameter
-from waypost.security.access import Sender, allows
+from waypost.errors import IllegalSecurityDescriptor, InvalidParameter
+from waypost.security.access import Sender, allows, is_idle
+from waypost.security.callers import may_be_account
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.security_descriptor import (
     ACCESS_ALLOWED_ACE_TYPE,
@@ -22,16 +23,11 @@ from waypost.wire.security_descriptor import (
     Ace,
     Acl,
     NullAcl,
+    ObjectAce,
     OpaqueAce,
     SecurityDescriptor,
 )
-from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
-
-# MS-DTYP 2.4.2.4, below S-1-5: the accounts of services, the first number of other accounts, and groups among these.
-_NT_AUTHORITY: Final = 5
-_SERVICES: Final = (18, 19, 20)
-_FIRST_ACCOUNTS: Final = 21
-_GROUPS: Final = (32, 33, 64, 65, 113, 114, 1000)
+from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 _Generic: TypeAlias = tuple[tuple[int, QueueAccess | MachineAccess], ...]
 
@@ -119,13 +115,16 @@ def words_of(mask: int) -> list[str]:
 
 
 def entries(descriptor: SecurityDescriptor) -> list[Entry]:
-    """The rights on a queue, in the order in which they are checked. Without a list everyone has all rights."""
+    """The rights on a queue, in the order in which they are checked. Without a list everyone has all rights.
+
+    ACEs that give and deny nothing are not among them.
+    """
     if not isinstance(descriptor.dacl, Acl):
         return [Entry(EVERYONE, FULL)]
     return [
         Entry(ace.sid, ace.mask, allow=ace.ace_type in _ALLOWING)
         for ace in descriptor.dacl.aces
-        if not isinstance(ace, OpaqueAce) and ace.ace_type in (*_ALLOWING, *_DENYING)
+        if not isinstance(ace, OpaqueAce) and not is_idle(ace)
     ]
 
 
@@ -139,9 +138,36 @@ def changed(descriptor: SecurityDescriptor, changes: Changes) -> SecurityDescrip
         _add(aces, ACCESS_DENIED_ACE_TYPE, sid, mask)
     for sid, mask in changes.grant:
         _add(aces, ACCESS_ALLOWED_ACE_TYPE, sid, mask)
-    aces.sort(key=lambda ace: ace.ace_type not in _DENYING)
     owner = descriptor.owner if changes.owner is None else changes.owner
-    return replace(descriptor, owner=owner, dacl=replace(acl, aces=tuple(aces), unused=b""))
+    return with_denied_first(replace(descriptor, owner=owner, dacl=replace(acl, aces=tuple(aces), unused=b"")))
+
+
+def with_denied_first(descriptor: SecurityDescriptor) -> SecurityDescriptor:
+    """The descriptor with the ACEs that deny before all others, so that they win; else the order stays."""
+    acl = descriptor.dacl
+    if not isinstance(acl, Acl):
+        return descriptor
+    aces = tuple(sorted(acl.aces, key=lambda ace: ace.ace_type not in _DENYING))
+    return descriptor if aces == acl.aces else replace(descriptor, dacl=replace(acl, aces=aces))
+
+
+def check_given(descriptor: SecurityDescriptor) -> None:
+    """Raise IllegalSecurityDescriptor for parts of a written descriptor that a queue would not keep or use."""
+    if descriptor.group is not None:
+        raise _unused("a primary group (G:), which a queue does not have", "G: and its SID")
+    if descriptor.sacl is not None:
+        raise _unused("audit rules (S:), which Waypost does not use", "S: and its entries")
+    for ace in descriptor.dacl.aces if isinstance(descriptor.dacl, Acl) else ():
+        if isinstance(ace, ObjectAce):
+            raise _unused("an entry for a part of an object (OA or OD)", "the entry, or use the types A and D")
+        if is_idle(ace):
+            raise _unused("an entry that neither grants nor denies a right on the queue (IO or AU)", "the entry")
+
+
+def _unused(part: str, what: str) -> IllegalSecurityDescriptor:
+    error = IllegalSecurityDescriptor(f"the SDDL contains {part}")
+    error.add_note(f"remove {what} from the SDDL")
+    return error
 
 
 def _add(aces: list[Ace], ace_type: int, sid: Sid, mask: int) -> None:
@@ -178,29 +204,35 @@ def _map_ace(ace: Ace, meanings: _Generic) -> Ace:
     return replace(ace, mask=mask)
 
 
-def is_changeable(descriptor: SecurityDescriptor, is_known: Callable[[Sid], bool]) -> bool:
-    """Whether somebody who is known, besides the anonymous user, can change the rights on the queue.
+def changers(descriptor: SecurityDescriptor) -> list[Sid]:
+    """The SIDs that are enough to change the rights on the queue, the owner first, without the anonymous user.
 
-    The owner may always (MS-DTYP 2.5.3.2). An account that is not known may be gone.
+    The owner may always (MS-DTYP 2.5.3.2).
     """
     data = descriptor.encode()
     right = QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS
-    sids = {entry.sid for entry in entries(descriptor) if entry.allow}
-    if descriptor.owner is not None:
-        sids.add(descriptor.owner)
-    return any(
-        sid != ANONYMOUS and is_known(sid) and allows(data, Sender(frozenset({sid, EVERYONE})), right) for sid in sids
-    )
+    owner = () if descriptor.owner is None else (descriptor.owner,)
+    sids = dict.fromkeys((*owner, *(entry.sid for entry in entries(descriptor) if entry.allow)))
+    many = frozenset({EVERYONE, AUTHENTICATED_USERS})
+    return [sid for sid in sids if sid != ANONYMOUS and allows(data, Sender(many | {sid}), right)]
+
+
+def is_changeable(descriptor: SecurityDescriptor, is_known: Callable[[Sid], bool]) -> bool:
+    """Whether somebody who is known can change the rights on the queue. An account that is not known may be gone."""
+    return any(map(is_known, changers(descriptor)))
+
+
+def denying(descriptor: SecurityDescriptor, sids: Iterable[Sid], right: int) -> list[Sid]:
+    """Those of the SIDs that entries deny a part of a right."""
+    denied = dict.fromkeys(entry.sid for entry in entries(descriptor) if not entry.allow and entry.mask & right)
+    found = frozenset(sids)
+    return [sid for sid in denied if sid in found]
 
 
 def may_own(sid: Sid) -> bool:
     """Whether a SID can be that of an owner: an account, a group of accounts, or the administrators.
 
-    Callers without a name belong to groups such as Everyone, so a queue of such a group belongs to them too.
+    Callers without a name belong to groups such as Everyone, so a queue of such a group belongs to them too. Nobody
+    logs on with the SID of a service of Windows, such as S-1-5-18.
     """
-    numbers = sid.sub_authority
-    if sid == ADMINISTRATORS:
-        return True
-    if sid.identifier_authority != _NT_AUTHORITY or not numbers:
-        return False
-    return numbers[0] in _SERVICES or (numbers[0] >= _FIRST_ACCOUNTS and numbers[0] not in _GROUPS)
+    return sid == ADMINISTRATORS or may_be_account(sid)
