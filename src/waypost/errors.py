@@ -169,6 +169,12 @@ class UserExists(WaypostError):
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
+class TokenNotFound(WaypostError):
+    """The user does not have a token with this id."""
+
+    hresult = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
 class CertificateNotFound(WaypostError):
     """The certificate is not registered."""
 

@@ -45,6 +45,20 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
     assert desk.json("user", "show", "ada")["tokens"] == []
 
 
+def test_only_the_word_all_removes_all_tokens(desk: Desk) -> None:
+    desk.json("user", "add", "ada")
+    desk.do("user", "token", "ada")
+    for wrong, code, hint in (
+        ("", 2, "specify the id of one token, or `all` to remove all tokens of the user."),
+        ("00", 1, "`waypost user show` shows the ids of the tokens of a user."),
+    ):
+        refused = desk.run("user", "token", "ada", "--remove", wrong)
+        assert (refused.exit_code, refused.stderr.splitlines()[1]) == (code, f"hint: {hint}")
+        assert len(desk.json("user", "show", "ada")["tokens"]) == 1
+    assert desk.run("user", "token", "ada", "--remove", "all").stderr == "Removed from ada: all tokens.\n"
+    assert desk.json("user", "show", "ada")["tokens"] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -58,7 +72,7 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
         (("add", "carl"), 1, "The user carl already exists."),
         (("token", "carl", "--role", "admin"), 2, "The role of a token must not exceed the role of its user"),
         (("token", "carl", "--expires", "0"), 2, "The number of days until a token expires must be more than 0"),
-        (("token", "carl", "--remove", "00"), 2, "Carl does not have a token with the id '00'."),
+        (("token", "carl", "--remove", "00"), 1, "The user carl does not have a token with the id '00'."),
         (("passwd", "carl"), 2, "The password is missing."),
     ],
 )

@@ -13,7 +13,7 @@ import waypost
 from tests.http.server import Api, served
 from waypost import aio
 from waypost.drive.passwords import is_password
-from waypost.errors import AccessDenied, InvalidParameter, UserExists, UserNotFound
+from waypost.errors import AccessDenied, InvalidParameter, TokenNotFound, UserExists, UserNotFound
 from waypost.http.doctor import examine
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
@@ -177,6 +177,28 @@ async def test_tokens_end_with_their_user_their_removal_and_their_time(api: Api)
     assert (await api.client.get("/api/status", headers=bearer(removed))).status_code == 401
     await api.client.delete("/api/users/ada", headers=ADMIN)
     assert (await api.client.get("/api/status", headers=bearer(last))).status_code == 401
+
+
+@served(TOKEN)
+async def test_only_the_word_all_removes_all_tokens(api: Api) -> None:
+    await add(api, "ada", role="read")
+    secret = await token(api, "ada")
+    for query, status, message in (
+        ("", 400, "the query parameter id is missing"),
+        ("?id=", 400, "the id of a token must not be empty"),
+        ("?id=00", 404, "the user ada does not have a token with the id '00'"),
+    ):
+        refused = await api.client.delete(f"/api/users/ada/token{query}", headers=ADMIN)
+        assert (refused.status_code, refused.json()["message"]) == (status, message)
+        assert bool(refused.json().get("hint")) is bool(query)
+    users = api.manager.users
+    with pytest.raises(InvalidParameter, match="the id of a token must not be empty"):
+        await users.remove_token("ada", "")
+    with pytest.raises(TokenNotFound):
+        await users.remove_token("ada", "00")
+    assert (await api.client.get("/api/status", headers=bearer(secret))).status_code == 200
+    assert (await api.client.delete("/api/users/ada/token?id=all", headers=ADMIN)).status_code == 204
+    assert (await api.client.get("/api/status", headers=bearer(secret))).status_code == 401
 
 
 @served()
@@ -387,6 +409,6 @@ async def test_python_has_the_same_words_sync_async_and_remote(api: Api) -> None
     await asyncio.to_thread(sync)
     async with aio.connect(url, token=root) as manager:
         assert (await manager.users.show("ada")).role == "operate"
-        await manager.users.remove_token("ada")
+        await manager.users.remove_token("ada", "all")
         await manager.users.remove("ada")
     assert [user.name for user in await users.list()] == ["root"]

@@ -251,7 +251,7 @@ def token(
     out = Output()
     with session(context) as manager:
         if revoke is not None:
-            manager.users.remove_token(name, "" if revoke == "all" else revoke)
+            manager.users.remove_token(name, revoke)
             say(f"Removed from {name}: {'all tokens' if revoke == 'all' else f'the token {revoke}'}.")
             return
         found = manager.users.token(name, role=None if role is None else _role(role), expires_days=expires)
