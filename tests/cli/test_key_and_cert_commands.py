@@ -95,6 +95,51 @@ def test_keys_of_others_are_pinned_by_host_or_guid(desk: Desk, tmp_path: Path, f
     assert "no keys are pinned" in refused(desk, "key", "untrust", "accounting")
 
 
+@pytest.mark.parametrize("who", ["127.0.0.1:1801", "Accounting:1801", "127.0.0.1:"])
+def test_keys_are_pinned_without_a_port(desk: Desk, tmp_path: Path, who: str) -> None:
+    file = tmp_path / "keys"
+    desk.do("key", "export", "--out", str(file))
+    result = desk.run("key", "trust", who, str(file))
+    host, _, port = who.lower().rpartition(":")
+    assert (result.exit_code, desk.json("key", "trust", "--list")) == (2, [])
+    if port:
+        wanted = f"'{who.lower()}' contains a port, but keys are pinned for a host, without a port."
+        assert result.stderr == f"{wanted}\nhint: omit the port: '{host}'.\n"
+    else:
+        assert "is not a host name, an address or a GUID" in result.stderr
+    desk.do("key", "trust", "FE80::1:1801", str(file))
+    assert [each["who"] for each in desk.json("key", "trust", "--list")] == ["fe80::1:1801"]
+
+
+def test_a_pin_with_a_port_of_an_earlier_version_can_be_removed(tmp_path: Path) -> None:
+    with waypost.open(tmp_path / "data", name="HOST") as manager:
+        manager.trust_keys("accounting", manager.export_keys())
+    index = tmp_path / "data" / "keys" / "index.json"
+    index.write_text(index.read_text().replace('"accounting"', '"accounting:1801"'))
+    with waypost.open(tmp_path / "data", name="HOST") as manager:
+        assert [each.who for each in manager.trusted_keys()] == ["accounting:1801"]
+        manager.untrust_keys("accounting:1801")
+        assert manager.trusted_keys() == []
+
+
+@pytest.mark.parametrize("kind", ["exchange", "signing"])
+def test_a_key_shorter_than_new_keys_is_imported_with_a_warning(desk: Desk, tmp_path: Path, kind: str) -> None:
+    for bits in (1024, 2048):
+        key = generate_private_key(65537, bits)
+        file = tmp_path / f"{bits}.pem"
+        file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        result = desk.run("key", "import", str(file), "--kind", kind)
+        assert result.exit_code == 0
+        warning = f"the imported {kind} key has only 1024 bits, but new keys have 2048 bits (security.key_bits)"
+        assert result.stderr == (f"warning: {warning}.\n" if bits == 1024 else "")
+        assert desk.json("key", "show")[kind][0]["bits"] == bits
+    other = tmp_path / "other.pem"
+    other.write_bytes(
+        generate_private_key(65537, 1024).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    assert desk.json("key", "import", str(other), "--kind", kind)["warning"] == warning
+
+
 def test_exchange_and_signing_keys_are_pinned_apart(desk: Desk, tmp_path: Path) -> None:
     exchange, signing = tmp_path / "exchange", tmp_path / "signing"
     desk.do("key", "export", "--out", str(exchange))

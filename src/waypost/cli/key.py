@@ -131,6 +131,8 @@ def import_key(
     with session(context) as manager:
         keys = manager.import_key(data, kind, password=password, grace=grace)
     _write(keys, as_json=as_json)
+    if keys.warning:
+        say(f"warning: {keys.warning}.")
     _tell_end(kind, grace)
 
 

@@ -168,9 +168,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._is_free:
             return True
         # A quick request has a stated length within the limit.
-        return not self.pipeline and (
-            isinstance(self.cycle, QuickRequest) or len(self.cycle.body) <= HIGH_WATER_LIMIT
-        )
+        return not self.pipeline and (isinstance(self.cycle, QuickRequest) or len(self.cycle.body) <= HIGH_WATER_LIMIT)
 
     @property
     def _takes_data(self) -> bool:

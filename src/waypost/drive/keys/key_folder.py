@@ -11,8 +11,10 @@ import re
 import stat
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from ipaddress import IPv6Address
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -172,13 +174,20 @@ class KeyFolder:
         with self._lock:
             self._add_key(kind, data, grace_days)
 
-    def import_key(self, kind: KeyKind, data: bytes, password: str, grace_days: int) -> None:
+    def import_key(self, kind: KeyKind, data: bytes, password: str, grace_days: int) -> str:
+        """Make this key the current one. Returns a warning for a key shorter than new keys, or ""."""
         key = formats.private_key(data, password.encode() or None, "the file")
         with self._lock:
             digest = formats.public_key_digest(key.public_key())
             if any(each.digest == digest for each in self._index.keys):
                 raise InvalidParameter(f"the key {digest} is already in the key folder")
             self._add_key(kind, formats.pkcs8(key), grace_days)
+        if key.key_size >= self._settings.bits:
+            return ""
+        return (
+            f"the imported {kind} key has only {key.key_size} bits, but new keys have {self._settings.bits} bits "
+            "(security.key_bits)"
+        )
 
     def _add_key(self, kind: KeyKind, data: bytes, grace_days: int) -> KeyRecord:
         key, now = _loaded(data), int(time.time())
@@ -285,6 +294,7 @@ class KeyFolder:
     def pin(self, who: str, data: bytes, kind: KeyKind) -> PinRecord:
         """Pin the keys of one kind of another queue manager."""
         name = _pin_name(who)
+        _check_host(name)
         keys = formats.exchange_keys(data, "the file")
         record = PinRecord(who=name, added=int(time.time()), keys=formats.encoded_keys(keys), kind=kind)
         with self._lock:
@@ -461,6 +471,21 @@ def _pin_name(who: str) -> str:
     if not _HOST.fullmatch(name):
         raise InvalidParameter(f"{excerpt(who)} is not a host name, an address or a GUID")
     return name
+
+
+def _check_host(name: str) -> None:
+    """A pin counts for a host, whatever its port: with a port it would count for nothing."""
+    if ":" not in name:
+        return
+    with suppress(ValueError):
+        IPv6Address(name)
+        return
+    host, _, port = name.rpartition(":")
+    if not port.isdecimal():
+        raise InvalidParameter(f"{excerpt(name)} is not a host name, an address or a GUID")
+    refused = InvalidParameter(f"{excerpt(name)} contains a port, but keys are pinned for a host, without a port")
+    refused.add_note(f"omit the port: {excerpt(host)}")
+    raise refused
 
 
 def _pin_key(name: str) -> bytes | str:
