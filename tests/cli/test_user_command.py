@@ -1,6 +1,7 @@
 """`waypost user` and `waypost audit`: exact forms, refusals with hints, and a daemon that asks who you are."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,23 @@ def test_the_audit_trail_has_the_exact_keys(desk: Desk) -> None:
     assert (second["object"], second["count"], second["result"]) == ("orders", 1, "ok")
     assert desk.json("audit", "--limit", "1") == [second]
     assert "create queue" in desk.do("audit")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("user show ''", "user remove ''", "user set '' --role read", "user passwd '' --password-file secret"),
+        *("user add ''", "user token ''", "user token '' --remove all"),
+        *("cert remove ''", "cert create --user ''", "cert register --user '' secret", "cert list --user ''"),
+        *("key untrust ''", "key trust '' secret", "queue acl orders --owner ''"),
+    ],
+)
+def test_an_empty_name_is_refused(desk: Desk, command: str) -> None:
+    result = desk.run(*shlex.split(command))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Invalid value for '")
+    assert "': must not be empty.\nhint: " in result.stderr
+    assert not desk.manager.certificates()
 
 
 def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:

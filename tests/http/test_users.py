@@ -400,6 +400,9 @@ async def test_python_has_the_same_words_sync_async_and_remote(api: Api) -> None
                 manager.users.add("ada")
             with pytest.raises(UserNotFound):
                 manager.users.show("nobody")
+            for empty in (manager.users.show, manager.users.remove, manager.untrust_keys, manager.remove_certificate):
+                with pytest.raises(InvalidParameter, match="` must not be empty"):
+                    empty("")
             assert manager.audit(limit=1)[0].what == "add user"
         with waypost.connect(url, token=secret) as manager:
             manager.create_queue("orders")

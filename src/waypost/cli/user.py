@@ -9,6 +9,7 @@ import typer
 from waypost.cli.asking import Yes, ask, is_asked, say
 from waypost.cli.daemon import Json, WrongUsage, session
 from waypost.cli.program import Failure, Output
+from waypost.cli.program_options import not_empty
 from waypost.cli.tables import write_json, write_pairs, write_table
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ app = typer.Typer(
 
 _ROLES = ("none", "read", "operate", "admin")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False, callback=not_empty)]
 Groups = Annotated[
     str | None, typer.Option(metavar="A,B", help="Names or SIDs of the groups of the user, separated by commas.")
 ]
