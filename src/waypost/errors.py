@@ -457,6 +457,11 @@ class KeyFolderError(WaypostError):
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
+    def __init__(self, sentence: str, hint: str = "") -> None:
+        super().__init__(f"{sentence}; {hint}" if hint else sentence)
+        self.sentence = sentence
+        self.hint = hint
+
 
 class PublicKeyUnknown(WaypostError):
     """The message was not sent: it must be encrypted, but the exchange keys of the destination are not known."""

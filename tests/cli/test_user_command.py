@@ -88,6 +88,13 @@ def test_a_wrong_command_is_refused_with_a_hint(
     assert [user.name for user in desk.manager.users.list()] == ["carl"]
 
 
+def test_the_sid_of_the_administrator_is_refused_without_a_hint_that_does_not_help(desk: Desk) -> None:
+    result = desk.run("user", "add", "ada", "--sid", desk.manager.identity().sid)
+    assert result.exit_code == 2
+    assert "is the SID of the local administrator; choose another SID." in result.stderr
+    assert "lists the valid values" not in result.stderr
+
+
 def test_the_audit_trail_has_the_exact_keys(desk: Desk) -> None:
     desk.json("user", "add", "ada")
     desk.do("queue", "create", "orders")

@@ -88,7 +88,7 @@ _USAGE: Final = (
     IllegalSddl,
     IllegalSecurityDescriptor,
 )
-_GIVEN: Final = "--help lists the valid values."
+_GIVEN: Final = "correct the value. --help describes the arguments and options of the command."
 _NAMES: Final = "use a queue name such as orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 _SDDL: Final = (
     "write a security descriptor in SDDL that uses the access rights of queues, such as "

@@ -180,7 +180,9 @@ class KeyFolder:
         with self._lock:
             digest = formats.public_key_digest(key.public_key())
             if any(each.digest == digest for each in self._index.keys):
-                raise InvalidParameter(f"the key {digest} is already in the key folder")
+                raise formats.refusal(
+                    f"the key {digest} is already in the key folder", "`waypost key show` shows the keys"
+                )
             self._add_key(kind, formats.pkcs8(key), grace_days)
         if key.key_size >= self._settings.bits:
             return ""
@@ -209,15 +211,22 @@ class KeyFolder:
         now, digest = time.time(), certificate_digest(data).hex()
         not_before, not_after = _validity(found)
         if not_after < now:
-            raise InvalidParameter(f"the certificate {digest} expired on {_day(not_after)}")
+            raise formats.refusal(
+                f"the certificate {digest} expired on {_day(not_after)}",
+                "use a certificate that is still valid; `waypost cert create` creates one",
+            )
         if not_before > now:
-            raise InvalidParameter(f"the certificate {digest} is not valid before {_day(not_before)}")
+            raise formats.refusal(
+                f"the certificate {digest} is not valid before {_day(not_before)}",
+                "use a certificate that is already valid, and check the clock of this computer",
+            )
         with self._lock:
             others = [each for each in self._index.certificates if each.digest != digest]
             before = next((each for each in self._index.certificates if each.digest == digest), None)
             if before is not None and before.sid != str(sid):
-                raise InvalidParameter(
-                    f"the certificate {digest} is already registered for {before.user} ({before.sid})"
+                raise formats.refusal(
+                    f"the certificate {digest} is already registered for {before.user} ({before.sid})",
+                    f"use another certificate, or remove this one first: `waypost cert remove {digest}`",
                 )
             record = CertificateRecord(
                 digest=digest,
@@ -339,7 +348,7 @@ class KeyFolder:
             found = path.stat()
             if stat.S_IMODE(found.st_mode) & _OTHERS:
                 mode = "700" if path == self._path else "600"
-                raise KeyFolderError(f"other accounts can read {path}; run: chmod {mode} {path}")
+                raise KeyFolderError(f"other accounts can read {path}", f"run: chmod {mode} {path}")
 
     def _load_answers(self) -> None:
         """A line that a crash has cut off does not count: that queue manager answers again."""
@@ -349,7 +358,7 @@ class KeyFolder:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise KeyFolderError(f"cannot read {path}: {error}") from None
+            raise KeyFolderError(f"cannot read {path}: {error.strerror}", "check its owner and permissions") from None
         lines = text.splitlines()
         # Behind half a line, nothing is appended.
         self._answer_lines = len(lines) if text.endswith("\n") else _MAX_LINES
@@ -365,10 +374,12 @@ class KeyFolder:
             self._index = msgspec.json.decode(path.read_bytes(), type=_Index)
         except FileNotFoundError:
             if any(self._path.glob("*.pem")):
-                raise KeyFolderError(f"{path} is missing, but {self._path} contains keys; restore the folder") from None
+                raise KeyFolderError(
+                    f"{path} is missing, but {self._path} contains keys", "restore the folder"
+                ) from None
             return
         except (msgspec.DecodeError, OSError) as error:
-            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+            raise KeyFolderError(f"{path} is damaged: {error}", f"restore the folder {self._path}") from None
         for each in self._index.keys:
             key = self._read_private(each.digest)
             if formats.public_key_digest(key.public_key()) != each.digest:
@@ -383,27 +394,27 @@ class KeyFolder:
         try:
             self.facts()
         except (InvalidParameter, ValueError) as error:
-            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+            raise KeyFolderError(f"{path} is damaged: {error}", f"restore the folder {self._path}") from None
 
     def _certificate(self, record: CertificateRecord) -> Certificate:
         try:
             return formats.certificate(record.certificate, f"the certificate {record.digest}")
         except InvalidParameter as error:
             path = self._path / _INDEX
-            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+            raise KeyFolderError(f"{path} is damaged: {error}", f"restore the folder {self._path}") from None
 
     def _wrong_key(self, digest: str, of: str) -> KeyFolderError:
         path = self._path / f"{digest}.pem"
-        return KeyFolderError(f"the private key in {path} does not belong to {of}; restore the folder {self._path}")
+        return KeyFolderError(f"the private key in {path} does not belong to {of}", f"restore the folder {self._path}")
 
     def _read_private(self, digest: str) -> RSAPrivateKey:
         path = self._path / f"{digest}.pem"
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            raise KeyFolderError(f"the private key {path} is missing; restore the folder {self._path}") from None
+            raise KeyFolderError(f"the private key {path} is missing", f"restore the folder {self._path}") from None
         except OSError as error:
-            raise KeyFolderError(f"cannot read {path}: {error.strerror}; check its owner and permissions") from None
+            raise KeyFolderError(f"cannot read {path}: {error.strerror}", "check its owner and permissions") from None
         try:
             return formats.private_key(data, self._settings.passphrase, str(path))
         except InvalidParameter as error:
@@ -413,7 +424,7 @@ class KeyFolder:
                     "set security.key_passphrase_file to the file with the right passphrase, or set "
                     "WAYPOST_SECURITY_KEY_PASSPHRASE"
                 )
-            raise KeyFolderError(f"cannot use a private key: {error}; {hint}") from None
+            raise KeyFolderError(f"cannot use a private key: {error}", hint) from None
 
     def _save_private(self, digest: str, data: bytes) -> None:
         self._private[digest] = data
@@ -483,9 +494,8 @@ def _check_host(name: str) -> None:
     host, _, port = name.rpartition(":")
     if not port.isdecimal():
         raise InvalidParameter(f"{excerpt(name)} is not a host name, an address or a GUID")
-    refused = InvalidParameter(f"{excerpt(name)} contains a port, but keys are pinned for a host, without a port")
-    refused.add_note(f"omit the port: {excerpt(host)}")
-    raise refused
+    sentence = f"{excerpt(name)} contains a port, but keys are pinned for a host, without a port"
+    raise formats.refusal(sentence, f"omit the port: {excerpt(host)}")
 
 
 def _pin_key(name: str) -> bytes | str:
