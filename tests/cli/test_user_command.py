@@ -137,7 +137,7 @@ def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
         refused = shell("waypost queue create other", reader, tmp_path)
         assert refused.returncode == 1
         assert refused.stderr == (
-            "The user reader has the role read, but the role operate is required to create queue.\n"
+            "The user reader has the role read, but the role operate is required for the operation 'create queue'.\n"
             "hint: an administrator can change the role: `waypost user set reader --role operate`.\n"
         )
         refused = shell("waypost peek 'system$;deadletter'", reader, tmp_path)

@@ -152,7 +152,7 @@ async def test_a_token_gives_the_role_of_its_user_at_most(api: Api) -> None:
     assert (await api.client.get("/api/status", headers=bearer(little))).status_code == 200
     refused = await api.client.post("/api/queues", json=create, headers=bearer(little))
     assert refused.status_code == 403
-    message = "the user ada has the role read, but the role operate is required to create queue"
+    message = "the user ada has the role read, but the role operate is required for the operation 'create queue'"
     assert refused.json()["message"] == message
     assert (await api.client.post("/api/queues", json=create, headers=bearer(full))).status_code == 201
     above = await api.client.post("/api/users/ada/token", json={"role": "admin"}, headers=ADMIN)
