@@ -7,14 +7,11 @@ each new one is appended. One lock guards the folder, because several workers us
 """
 
 import os
-import re
 import stat
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import IPv6Address
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -28,10 +25,11 @@ from waypost.api.excerpt import excerpt
 from waypost.api.keys import KINDS, KeyKind
 from waypost.drive.keys import formats
 from waypost.drive.keys.key_records import KeyRecord, current_first, decrypting, rotated
+from waypost.drive.keys.pin_names import GUID, HOST, check_host, pin_key, pin_name
 from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import CertificateNotFound, InvalidParameter, KeyFolderError, PinNotFound
-from waypost.guid import GUID_PATTERN, guid_text, parse_guid
+from waypost.guid import guid_text, parse_guid
 from waypost.limits import MAX_ANSWERED_ADDRESSES
 from waypost.security.protection_facts import ExchangeKeys, ProtectionFacts, Registered, certificate_digest
 from waypost.security.work import Generate, SelfSign
@@ -45,8 +43,6 @@ _INDEX: Final = "index.json"
 # A line for each answer: the host, a space, and the GUID. The last line for a host counts.
 _ANSWERS: Final = "answered.txt"
 _MAX_LINES: Final = 2 * MAX_ANSWERED_ADDRESSES
-_GUID: Final = re.compile(rf"\{{?({GUID_PATTERN})\}}?")
-_HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]{1,255}")
 _ENCRYPTED: Final = b"-----BEGIN ENCRYPTED"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -118,7 +114,7 @@ class KeyFolder:
             registered[certificate_digest(each.certificate)] = found
         pins: dict[KeyKind, dict[bytes | str, ExchangeKeys]] = {kind: {} for kind in KINDS}
         for pin in index.pins:
-            pins[pin.kind][_pin_key(pin.who)] = formats.exchange_keys(pin.keys, pin.who)
+            pins[pin.kind][pin_key(pin.who)] = formats.exchange_keys(pin.keys, pin.who)
         signing = {who: tuple(dict.fromkeys(keys.values())) for who, keys in pins["signing"].items()}
         answered = {host: parse_guid(guid) for host, guid in self._answered.items()}
         lists = [self._current_list(kind) for kind in KINDS]
@@ -302,8 +298,8 @@ class KeyFolder:
 
     def pin(self, who: str, data: bytes, kind: KeyKind) -> PinRecord:
         """Pin the keys of one kind of another queue manager."""
-        name = _pin_name(who)
-        _check_host(name)
+        name = pin_name(who)
+        check_host(name)
         keys = formats.exchange_keys(data, "the file")
         record = PinRecord(who=name, added=int(time.time()), keys=formats.encoded_keys(keys), kind=kind)
         with self._lock:
@@ -312,7 +308,7 @@ class KeyFolder:
         return record
 
     def unpin(self, who: str, kinds: Sequence[KeyKind]) -> None:
-        name = _pin_name(who)
+        name = pin_name(who)
         with self._lock:
             left = [each for each in self._index.pins if each.who != name or each.kind not in kinds]
             if len(left) == len(self._index.pins):
@@ -321,7 +317,7 @@ class KeyFolder:
 
     def note_answer(self, host: str, guid: bytes) -> None:
         """Remember which queue manager answers at a host. The engine knows it already: its facts do not change."""
-        if not _HOST.fullmatch(host):
+        if not HOST.fullmatch(host):
             return
         with self._lock:
             self._know_answer(host, guid_text(guid))
@@ -364,7 +360,7 @@ class KeyFolder:
         self._answer_lines = len(lines) if text.endswith("\n") else _MAX_LINES
         for line in lines:
             host, _, guid = line.partition(" ")
-            if _HOST.fullmatch(host) and _GUID.fullmatch(guid):
+            if HOST.fullmatch(host) and GUID.fullmatch(guid):
                 self._know_answer(host, guid)
 
     def _load(self) -> None:
@@ -471,35 +467,6 @@ def _loaded(data: bytes) -> RSAPrivateKey:
     key = load_der_private_key(data, None, unsafe_skip_rsa_key_validation=True)
     assert isinstance(key, RSAPrivateKey)
     return key
-
-
-def _pin_name(who: str) -> str:
-    """A host in lower case, or a GUID."""
-    found = _GUID.fullmatch(who.strip())
-    if found is not None:
-        return guid_text(parse_guid(found[1]))
-    name = who.strip().lower()
-    if not _HOST.fullmatch(name):
-        raise InvalidParameter(f"{excerpt(who)} is not a host name, an address or a GUID")
-    return name
-
-
-def _check_host(name: str) -> None:
-    """A pin counts for a host, whatever its port: with a port it would count for nothing."""
-    if ":" not in name:
-        return
-    with suppress(ValueError):
-        IPv6Address(name)
-        return
-    host, _, port = name.rpartition(":")
-    if not port.isdecimal():
-        raise InvalidParameter(f"{excerpt(name)} is not a host name, an address or a GUID")
-    sentence = f"{excerpt(name)} contains a port, but keys are pinned for a host, without a port"
-    raise formats.refusal(sentence, f"omit the port: {excerpt(host)}")
-
-
-def _pin_key(name: str) -> bytes | str:
-    return parse_guid(name) if _GUID.fullmatch(name) else name
 
 
 def _validity(found: Certificate) -> tuple[int, int]:
