@@ -7,10 +7,8 @@ cost. Data of a client that has not sent the token waits for its turn (waypost.d
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from waypost.api.asgi import BEHIND, EVENT, NOBODY, PEER
@@ -24,18 +22,6 @@ _HEAD_SECONDS: Final = 20.0
 # The least number of bytes of a body to arrive, and of an answer to leave, in a number of seconds.
 _PACE_SECONDS: Final = 30.0
 _PACE_BYTES: Final = 0x4_0000
-
-
-class _Flow(FlowControl):
-    """The flow of a stranger's data: reading does not go on before data that came earlier has had its turn."""
-
-    def __init__(self, transport: asyncio.Transport, goes_on: Callable[[], bool]) -> None:
-        super().__init__(transport)
-        self._goes_on: Final = goes_on
-
-    def resume_reading(self) -> None:
-        if self._goes_on():
-            super().resume_reading()
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -83,8 +69,6 @@ class HttpConnection(HttpToolsProtocol):
         ):
             transport.abort()
             return
-        if self._is_stranger:
-            self.flow = _Flow(transport, self._goes_on)
         self._be_patient()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -120,15 +104,15 @@ class HttpConnection(HttpToolsProtocol):
         else:
             entrance.pump.kept += len(data)
             self._backlog += data
-            if self._takes_data:
+            if self._is_free:
                 entrance.pump.wait(self)
             else:
                 self.pause()
 
     def work(self, budget: Budget) -> tuple[int, int, bool]:
         """Do a turn of a stranger: see waypost.daemon.pump.Worker."""
-        if not self._takes_data or self._entrance is None:
-            # It goes on after the answer to its request, or when the request has read the body that came until now.
+        if not self._is_free or self._entrance is None:
+            # It goes on after the answer to its request.
             return 0, 0, False
         size = min(budget.size, PIECE)
         piece, self._backlog = self._backlog[:size], self._backlog[size:]
@@ -137,9 +121,9 @@ class HttpConnection(HttpToolsProtocol):
         self._take(piece)
         if self.transport.is_closing():
             self._leave()
-        elif not self._backlog and self._has_room:
+        elif not self._backlog and self._is_free:
             self.flow.resume_reading()
-        return self._begun - begun, len(piece), bool(self._backlog) and self._takes_data
+        return self._begun - begun, len(piece), bool(self._backlog)
 
     def pause(self) -> None:
         """Stop reading while others have their turns."""
@@ -148,11 +132,8 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Time since when the connection is idle, or None: see waypost.daemon.seats.Guest.
-
-        A request waits for its client until the whole body has come.
-        """
-        return self._used if (self._is_free or self._is_in_body) and not self._backlog else None
+        """Time since when the connection is idle, or None: see waypost.daemon.seats.Guest."""
+        return self._used if self._is_free and not self._backlog else None
 
     def give_way(self) -> None:
         self.transport.abort()
@@ -161,27 +142,6 @@ class HttpConnection(HttpToolsProtocol):
     def _is_free(self) -> bool:
         """Whether no request is in progress."""
         return not self.pipeline and (self.cycle is None or self.cycle.response_complete)
-
-    @property
-    def _has_room(self) -> bool:
-        """Whether more may be read: the request in progress has read most of its body, and none is behind it."""
-        if self._is_free:
-            return True
-        # A quick request has a stated length within the limit.
-        return not self.pipeline and (isinstance(self.cycle, QuickRequest) or len(self.cycle.body) <= HIGH_WATER_LIMIT)
-
-    @property
-    def _takes_data(self) -> bool:
-        """Whether data of a stranger may have its turn: no request is in progress, or its body has not come yet."""
-        return self._is_free or (self._is_in_body and self._has_room)
-
-    def _goes_on(self) -> bool:
-        """Whether to read on. Data that waits is first in line."""
-        if not self._backlog or self._entrance is None:
-            return True
-        if self._takes_data:
-            self._entrance.pump.wait(self)
-        return False
 
     def _leave(self) -> None:
         """Stop counting this connection as a stranger: it has sent the token, or is gone."""
@@ -297,7 +257,7 @@ class HttpConnection(HttpToolsProtocol):
             self._watch_pace()
         elif self._backlog and self._entrance is not None:
             self.flow.pause_reading()
-            if self._takes_data:
+            if self._is_free:
                 self._entrance.pump.wait(self)
 
     def pause_writing(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from waypost.api.asgi import CALLER, Peer
+from waypost.api.asgi import Peer
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
@@ -30,7 +30,6 @@ from waypost.http.routes import Route, Routes
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
-from waypost.limits import MAX_HTTP_HEAD
 from waypost.security.callers import Caller
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -120,9 +119,7 @@ class _Router:
         self._refine: Final = refine
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # A stranger may log in, and asks for nothing else that has a body.
-        limit = MAX_HTTP_HEAD if scope[CALLER].is_anonymous else self._service.settings.max_body
-        request = Request(scope, receive, min(limit, self._service.settings.max_body))
+        request = Request(scope, receive, self._service.settings.max_body)
         answer = await self._answer(request)
         try:
             await answer(scope, receive, send)
