@@ -40,7 +40,7 @@ CONDITIONS = {
     0xC00E0002: "PropertyError",
     0xC00E0003: "QueueNotFound",
     0xC00E0005: "QueueExists",
-    0xC00E0006: "InvalidParameter EncodeError UserExists",
+    0xC00E0006: "InvalidParameter EncodeError UserExists TokenNotFound",
     0xC00E0007: "InvalidHandle",
     0xC00E0008: "OperationCancelled",
     0xC00E0009: "SharingViolation",

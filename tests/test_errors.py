@@ -33,8 +33,8 @@ LEAVES = [cls for cls in TREE if not any(base is cls for below in TREE for base 
 )
 def test_each_condition_of_the_read_path_has_its_own_error_and_code(error: type[WaypostError], code: int) -> None:
     assert error.hresult == code
-    # A record that fails to encode is an invalid parameter, too, and so is the name of a user that exists.
-    others = (errors.EncodeError, errors.UserExists)
+    # A record that fails to encode is an invalid parameter, too, and so are a user that exists and the id of no token.
+    others = (errors.EncodeError, errors.UserExists, errors.TokenNotFound)
     assert [cls for cls in LEAVES if cls.hresult == code and cls not in others] == [error]
 
 

@@ -169,6 +169,12 @@ class UserExists(WaypostError):
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
+class TokenNotFound(WaypostError):
+    """The user does not have a token with this id."""
+
+    hresult = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
 class CertificateNotFound(WaypostError):
     """The certificate is not registered."""
 
@@ -454,6 +460,11 @@ class KeyFolderError(WaypostError):
     """The key folder is unusable: other accounts can read it, it is damaged, or the passphrase is wrong."""
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
+
+    def __init__(self, sentence: str, hint: str = "") -> None:
+        super().__init__(f"{sentence}; {hint}" if hint else sentence)
+        self.sentence = sentence
+        self.hint = hint
 
 
 class PublicKeyUnknown(WaypostError):

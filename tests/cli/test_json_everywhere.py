@@ -18,7 +18,7 @@ from tests.forks import run
 from waypost.api.claims import Claim, ClaimObject, Returned
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.explanation import Explanation
-from waypost.api.keys import CertificateCreated, CertificateInfo, ExportedKeys, Keys, TrustedKey
+from waypost.api.keys import CertificateCreated, CertificateInfo, ExportedKeys, ImportedKeys, Keys, TrustedKey
 from waypost.api.permissions import Acl
 from waypost.api.properties import MessageObject, QueueInfo
 from waypost.api.queues import MovedObject
@@ -81,7 +81,7 @@ CASES = {
     "key export": Case("key export --out here.keys", (ExportedKeys,)),
     "key trust": Case("key trust host.example here.keys", (TrustedKey,)),
     "key untrust": Case("key untrust host.example", (TrustedKey,)),
-    "key import": Case("key import alice.pem --kind signing", (Keys,)),
+    "key import": Case("key import alice.pem --kind signing", (ImportedKeys,)),
     "key rotate": Case("key rotate --kind signing", (Keys,)),
     "cert create": Case("cert create --out made.pem", (CertificateCreated,)),
     "cert list": Case("cert list", (CertificateInfo,), is_list=True),

@@ -1,6 +1,7 @@
 """`waypost key` and `waypost cert`: the forms that other programs rely on, and files that are refused."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1
 from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as new_curve_key
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -19,7 +21,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
-from cryptography.x509 import load_der_x509_certificate
+from cryptography.x509 import CertificateBuilder, Name, NameAttribute, load_der_x509_certificate
+from cryptography.x509.oid import NameOID
 
 import waypost
 from tests.cli import desk as _desk
@@ -95,6 +98,51 @@ def test_keys_of_others_are_pinned_by_host_or_guid(desk: Desk, tmp_path: Path, f
     assert "no keys are pinned" in refused(desk, "key", "untrust", "accounting")
 
 
+@pytest.mark.parametrize("who", ["127.0.0.1:1801", "Accounting:1801", "127.0.0.1:"])
+def test_keys_are_pinned_without_a_port(desk: Desk, tmp_path: Path, who: str) -> None:
+    file = tmp_path / "keys"
+    desk.do("key", "export", "--out", str(file))
+    result = desk.run("key", "trust", who, str(file))
+    host, _, port = who.lower().rpartition(":")
+    assert (result.exit_code, desk.json("key", "trust", "--list")) == (2, [])
+    if port:
+        wanted = f"'{who.lower()}' contains a port, but keys are pinned for a host, without a port."
+        assert result.stderr == f"{wanted}\nhint: omit the port: '{host}'.\n"
+    else:
+        assert "is not a host name, an address or a GUID" in result.stderr
+    desk.do("key", "trust", "FE80::1:1801", str(file))
+    assert [each["who"] for each in desk.json("key", "trust", "--list")] == ["fe80::1:1801"]
+
+
+def test_a_pin_with_a_port_of_an_earlier_version_can_be_removed(tmp_path: Path) -> None:
+    with waypost.open(tmp_path / "data", name="HOST") as manager:
+        manager.trust_keys("accounting", manager.export_keys())
+    index = tmp_path / "data" / "keys" / "index.json"
+    index.write_text(index.read_text().replace('"accounting"', '"accounting:1801"'))
+    with waypost.open(tmp_path / "data", name="HOST") as manager:
+        assert [each.who for each in manager.trusted_keys()] == ["accounting:1801"]
+        manager.untrust_keys("accounting:1801")
+        assert manager.trusted_keys() == []
+
+
+@pytest.mark.parametrize("kind", ["exchange", "signing"])
+def test_a_key_shorter_than_new_keys_is_imported_with_a_warning(desk: Desk, tmp_path: Path, kind: str) -> None:
+    for bits in (1024, 2048):
+        key = generate_private_key(65537, bits)
+        file = tmp_path / f"{bits}.pem"
+        file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        result = desk.run("key", "import", str(file), "--kind", kind)
+        assert result.exit_code == 0
+        warning = f"the imported {kind} key has only 1024 bits, but new keys have 2048 bits (security.key_bits)"
+        assert result.stderr == (f"warning: {warning}.\n" if bits == 1024 else "")
+        assert desk.json("key", "show")[kind][0]["bits"] == bits
+    other = tmp_path / "other.pem"
+    other.write_bytes(
+        generate_private_key(65537, 1024).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    assert desk.json("key", "import", str(other), "--kind", kind)["warning"] == warning
+
+
 def test_exchange_and_signing_keys_are_pinned_apart(desk: Desk, tmp_path: Path) -> None:
     exchange, signing = tmp_path / "exchange", tmp_path / "signing"
     desk.do("key", "export", "--out", str(exchange))
@@ -164,6 +212,82 @@ def test_files_that_are_wrong_are_refused_and_nothing_changes(desk: Desk, tmp_pa
     early, *_ = files(tmp_path, from_day=1)
     assert "is not valid before" in refused(desk, "cert", "register", str(early))
     assert desk.json("cert", "list") == desk.json("key", "trust", "--list") == []
+
+
+def test_a_file_of_another_kind_is_named(desk: Desk, tmp_path: Path) -> None:
+    file, der, certificate, key = files(tmp_path)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    blob = second.public_keys_blob(65537, key.public_key().public_numbers().n)
+    p12 = serialize_key_and_certificates(b"a", key, certificate, None, BestAvailableEncryption(b"secret"))
+    pem = certificate.public_bytes(Encoding.PEM)
+    trust, register, import_key = ("key", "trust", "host"), ("cert", "register"), ("key", "import")
+    for command, content, sentence, hint in (
+        (trust, private, "contains a private key, but must contain only a public key.", "keep the private key secret"),
+        (
+            trust,
+            public + private,
+            "contains a private key, but must contain only a public key.",
+            "`waypost key export`",
+        ),
+        (trust, public + public, "contains 2 public keys, but must contain one public key.", "`waypost key export`"),
+        (trust, pem, "contains a certificate, but must contain one public key.", "`waypost key export`"),
+        (trust, der, "contains a certificate, but must contain public keys.", "`waypost key export`"),
+        (
+            trust,
+            blob[:-1],
+            f"is incomplete: the keys have {len(blob)} bytes, but the file has {len(blob) - 1}.",
+            "key ex",
+        ),
+        (
+            trust,
+            blob[:9],
+            f"is incomplete: the keys have {len(blob)} bytes, but the file has 9.",
+            "`waypost key export`",
+        ),
+        (trust, b"", "is empty.", "`waypost key export`"),
+        (trust, public[:80] + public[90:], "is not a public key in PEM.", "`waypost key export`"),
+        (register, b"junk", "is not a certificate in PEM or DER.", "`waypost cert import` imports"),
+        (register, pem[:200] + pem[210:], "is not a certificate in PEM or DER.", "`waypost cert import` imports"),
+        (register, p12, "contains a certificate with its private key (PKCS#12), but must", "`waypost cert import`"),
+        (register, private, "contains a private key, but must contain a certificate in PEM or DER.", "PEM or DER"),
+        (import_key, b"junk", "is not a private key in PEM or DER.", "private key in PEM"),
+        (import_key, public, "is not a private key, but contains a public key.", "private key in PEM"),
+    ):
+        file.write_bytes(content)
+        result = desk.run(*command, str(file))
+        assert (result.exit_code, result.stdout) == (2, "")
+        said, advice = result.stderr.splitlines()
+        assert said.startswith(f"The file {sentence}")
+        assert hint in advice
+    assert desk.json("cert", "list") == desk.json("key", "trust", "--list") == []
+
+
+def test_a_refused_certificate_has_a_hint_that_helps(desk: Desk, tmp_path: Path) -> None:
+    def hint(*arguments: str) -> str:
+        result = desk.run(*arguments)
+        assert result.exit_code == 2
+        assert "--help" not in result.stderr
+        return result.stderr.splitlines()[1]
+
+    old, *_ = files(tmp_path, from_day=-9, to_day=-1)
+    assert "a certificate that is still valid" in hint("cert", "register", str(old))
+    early, *_ = files(tmp_path, from_day=1)
+    assert "the clock of this computer" in hint("cert", "register", str(early))
+    file, _, certificate, key = files(tmp_path)
+    digest = desk.json("cert", "register", "--user", "S-1-5-21-1-2-3-1104", str(file))["digest"]
+    assert f"remove this one first: `waypost cert remove {digest}`" in hint("cert", "register", str(file))
+    p12, password = tmp_path / "a.p12", tmp_path / "password"
+    p12.write_bytes(serialize_key_and_certificates(b"a", key, certificate, None, BestAvailableEncryption(b"secret")))
+    password.write_text("wrong\n")
+    assert "--password-file" in hint("cert", "import", str(p12), "--password-file", str(password))
+    assert "--password-file" in hint("cert", "import", str(p12))
+    curve = new_curve_key(SECP256R1())
+    name = Name([NameAttribute(NameOID.COMMON_NAME, "alice")])
+    now = datetime.now(UTC)
+    made = CertificateBuilder(name, name, curve.public_key(), 1, now, now + timedelta(days=1)).sign(curve, SHA256())
+    file.write_bytes(made.public_bytes(Encoding.PEM))
+    assert "use a certificate with an RSA key" in hint("cert", "register", str(file))
 
 
 def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk, tmp_path: Path) -> None:

@@ -12,6 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from typer.testing import CliRunner, Result
 
 import waypost
@@ -145,6 +151,27 @@ def test_a_folder_that_is_in_use_is_refused_with_a_sentence_and_a_hint(tmp_path:
     assert result.exit_code == 1
     assert "in use by process" in result.stderr
     assert "hint: stop that process, or specify another folder with --data." in result.stderr
+
+
+def test_a_key_folder_that_is_not_usable_is_refused_with_the_command_or_the_setting(tmp_path: Path) -> None:
+    data, passphrase = tmp_path / "data", tmp_path / "passphrase"
+    with waypost.open(data) as manager:
+        digest = manager.keys().exchange[0].digest
+    words = ("--data", str(data), "--bind", loopback(4), *WITHOUT_HTTP)
+    folder, file = data / "keys", data / "keys" / f"{digest}.pem"
+    folder.chmod(0o755)
+    result = refused(*words)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, f"hint: run: chmod 700 {folder}.")
+    assert f"other accounts can read {folder}.\n" in result.stderr
+    folder.chmod(0o700)
+    key = load_pem_private_key(file.read_bytes(), None)
+    sealed = BestAvailableEncryption(b"secret")
+    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed))
+    passphrase.write_text("wrong\n")
+    passphrase.chmod(0o600)
+    result = refused(*words, "--set", f"security.key_passphrase_file={passphrase}")
+    assert (result.exit_code, "the password is wrong" in result.stderr) == (1, True)
+    assert "hint: set security.key_passphrase_file to the file with the right passphrase" in result.stderr
 
 
 def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`waypost user` and `waypost audit`: exact forms, refusals with hints, and a daemon that asks who you are."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,20 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
     assert desk.json("user", "show", "ada")["tokens"] == []
 
 
+def test_only_the_word_all_removes_all_tokens(desk: Desk) -> None:
+    desk.json("user", "add", "ada")
+    desk.do("user", "token", "ada")
+    for wrong, code, hint in (
+        ("", 2, "specify the id of one token, or `all` to remove all tokens of the user."),
+        ("00", 1, "`waypost user show` shows the ids of the tokens of a user."),
+    ):
+        refused = desk.run("user", "token", "ada", "--remove", wrong)
+        assert (refused.exit_code, refused.stderr.splitlines()[1]) == (code, f"hint: {hint}")
+        assert len(desk.json("user", "show", "ada")["tokens"]) == 1
+    assert desk.run("user", "token", "ada", "--remove", "all").stderr == "Removed from ada: all tokens.\n"
+    assert desk.json("user", "show", "ada")["tokens"] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -62,7 +77,7 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
         (("add", "carl"), 1, "The user carl already exists."),
         (("token", "carl", "--role", "admin"), 2, "The role of a token must not exceed the role of its user"),
         (("token", "carl", "--expires", "0"), 2, "The number of days until a token expires must be more than 0"),
-        (("token", "carl", "--remove", "00"), 2, "Carl does not have a token with the id '00'."),
+        (("token", "carl", "--remove", "00"), 1, "The user carl does not have a token with the id '00'."),
         (("passwd", "carl"), 2, "The password is missing."),
     ],
 )
@@ -77,6 +92,13 @@ def test_a_wrong_command_is_refused_with_a_hint(
     assert [user.name for user in desk.manager.users.list()] == ["carl"]
 
 
+def test_the_sid_of_the_administrator_is_refused_without_a_hint_that_does_not_help(desk: Desk) -> None:
+    result = desk.run("user", "add", "ada", "--sid", desk.manager.identity().sid)
+    assert result.exit_code == 2
+    assert "is the SID of the local administrator; choose another SID." in result.stderr
+    assert "lists the valid values" not in result.stderr
+
+
 def test_the_audit_trail_has_the_exact_keys(desk: Desk) -> None:
     desk.json("user", "add", "ada")
     desk.do("queue", "create", "orders")
@@ -86,6 +108,23 @@ def test_the_audit_trail_has_the_exact_keys(desk: Desk) -> None:
     assert (second["object"], second["count"], second["result"]) == ("orders", 1, "ok")
     assert desk.json("audit", "--limit", "1") == [second]
     assert "create queue" in desk.do("audit")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("user show ''", "user remove ''", "user set '' --role read", "user passwd '' --password-file secret"),
+        *("user add ''", "user token ''", "user token '' --remove all"),
+        *("cert remove ''", "cert create --user ''", "cert register --user '' secret", "cert list --user ''"),
+        *("key untrust ''", "key trust '' secret", "queue acl orders --owner ''"),
+    ],
+)
+def test_an_empty_name_is_refused(desk: Desk, command: str) -> None:
+    result = desk.run(*shlex.split(command))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Invalid value for '")
+    assert "': must not be empty.\nhint: " in result.stderr
+    assert not desk.manager.certificates()
 
 
 def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
@@ -102,7 +141,7 @@ def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
         refused = shell("waypost queue create other", reader, tmp_path)
         assert refused.returncode == 1
         assert refused.stderr == (
-            "The user reader has the role read, but the role operate is required to create queue.\n"
+            "The user reader has the role read, but the role operate is required for the operation 'create queue'.\n"
             "hint: an administrator can change the role: `waypost user set reader --role operate`.\n"
         )
         refused = shell("waypost peek 'system$;deadletter'", reader, tmp_path)

@@ -48,7 +48,9 @@ def test_what_is_closed_shows_nothing(tmp_path: Path) -> None:
 def test_a_verification_in_parts_is_for_daemons(
     manager: waypost.Manager, operation: StartVerification | ShowVerification
 ) -> None:
-    with pytest.raises(InvalidParameter, match=r"only a daemon can .* verification; use verify_store instead"):
+    with pytest.raises(
+        InvalidParameter, match=r"the operation '.* verification' requires a daemon; use verify_store instead"
+    ):
         manager._transport.call(operation)
 
 

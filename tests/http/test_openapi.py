@@ -39,6 +39,8 @@ SKIPPED = {"/api/store/backup", "/api/store/verification"}
 EXCEPTIONS = {
     "no change is specified": "one of several",
     "the file is ": "bytes of keys and certificates",
+    " is not a host name, an address or a GUID": "IPv6 addresses and hosts",
+    " contains a port, but keys are pinned": "IPv6 addresses and hosts",
     "`sddl` is not allowed together": "one of two",
     "rights must be given as `WHO:RIGHT": "texts",
     "the SDDL must contain": "texts",

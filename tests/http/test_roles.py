@@ -81,7 +81,8 @@ async def test_a_route_with_a_role_refuses_the_role_below_and_names_both(api: Ap
         assert role is not None
         status, text = await status_of(api, route, BELOW[role])
         assert status == HTTPStatus.FORBIDDEN, f"{route.name}: {text}"
-        assert f"ada has the role {BELOW[role].word}, but the role {role.word} is required to" in text
+        assert f"ada has the role {BELOW[role].word}, but the role {role.word} is required for the" in text
+        assert f"for the operation '{route.name.replace('_', ' ')}'" in text
         assert "0xc00e0025" in text
 
 
@@ -115,7 +116,9 @@ async def test_a_handler_is_not_reached_without_its_role(api: Api) -> None:
     for kind in handled():
         role = kind.row.role
         assert role is not None
-        with pytest.raises(AccessDenied, match=f"the role {role.word} is required to {kind.row.words}"):
+        with pytest.raises(
+            AccessDenied, match=f"the role {role.word} is required for the operation {kind.row.words!r}"
+        ):
             driver.handlers.start(Call(1, driver.node.kernel.now, caller(BELOW[role])), _blank(kind))
 
 

@@ -14,7 +14,7 @@ from tests.http.server import Api, served
 from waypost import aio
 from waypost.api.status import Check
 from waypost.drive.passwords import is_password
-from waypost.errors import AccessDenied, InvalidParameter, UserExists, UserNotFound
+from waypost.errors import AccessDenied, InvalidParameter, TokenNotFound, UserExists, UserNotFound
 from waypost.http.doctor import examine
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
@@ -224,7 +224,7 @@ async def test_a_token_gives_the_role_of_its_user_at_most(api: Api) -> None:
     assert (await api.client.get("/api/status", headers=bearer(little))).status_code == 200
     refused = await api.client.post("/api/queues", json=create, headers=bearer(little))
     assert refused.status_code == 403
-    message = "the user ada has the role read, but the role operate is required to create queue"
+    message = "the user ada has the role read, but the role operate is required for the operation 'create queue'"
     assert refused.json()["message"] == message
     assert (await api.client.post("/api/queues", json=create, headers=bearer(full))).status_code == 201
     above = await api.client.post("/api/users/ada/token", json={"role": "admin"}, headers=ADMIN)
@@ -291,6 +291,28 @@ async def test_no_removed_user_leaves_a_queue_that_nobody_can_change_without_for
 async def locked_queues(api: Api) -> Check:
     (found,) = [check for check in await examine(api.app._service) if check.check == "locked queues"]
     return found
+
+
+@served(TOKEN)
+async def test_only_the_word_all_removes_all_tokens(api: Api) -> None:
+    await add(api, "ada", role="read")
+    secret = await token(api, "ada")
+    for query, status, message in (
+        ("", 400, "the query parameter id is missing"),
+        ("?id=", 400, "the id of a token must not be empty"),
+        ("?id=00", 404, "the user ada does not have a token with the id '00'"),
+    ):
+        refused = await api.client.delete(f"/api/users/ada/token{query}", headers=ADMIN)
+        assert (refused.status_code, refused.json()["message"]) == (status, message)
+        assert bool(refused.json().get("hint")) is bool(query)
+    users = api.manager.users
+    with pytest.raises(InvalidParameter, match="the id of a token must not be empty"):
+        await users.remove_token("ada", "")
+    with pytest.raises(TokenNotFound):
+        await users.remove_token("ada", "00")
+    assert (await api.client.get("/api/status", headers=bearer(secret))).status_code == 200
+    assert (await api.client.delete("/api/users/ada/token?id=all", headers=ADMIN)).status_code == 204
+    assert (await api.client.get("/api/status", headers=bearer(secret))).status_code == 401
 
 
 @served()
@@ -492,6 +514,9 @@ async def test_python_has_the_same_words_sync_async_and_remote(api: Api) -> None
                 manager.users.add("ada")
             with pytest.raises(UserNotFound):
                 manager.users.show("nobody")
+            for empty in (manager.users.show, manager.users.remove, manager.untrust_keys, manager.remove_certificate):
+                with pytest.raises(InvalidParameter, match="` must not be empty"):
+                    empty("")
             assert manager.audit(limit=1)[0].what == "add user"
         with waypost.connect(url, token=secret) as manager:
             manager.create_queue("orders")
@@ -501,6 +526,6 @@ async def test_python_has_the_same_words_sync_async_and_remote(api: Api) -> None
     await asyncio.to_thread(sync)
     async with aio.connect(url, token=root) as manager:
         assert (await manager.users.show("ada")).role == "operate"
-        await manager.users.remove_token("ada")
+        await manager.users.remove_token("ada", "all")
         await manager.users.remove("ada")
     assert [user.name for user in await users.list()] == ["root"]

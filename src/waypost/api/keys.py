@@ -67,6 +67,12 @@ class Keys(Record, frozen=True):
     signing: tuple[KeyInfo, ...]
 
 
+class ImportedKeys(Keys, frozen=True):
+    """The keys of the queue manager after an import. `warning` is empty, or says that the imported key is short."""
+
+    warning: str = ""
+
+
 class ExportedKeys(Record, frozen=True):
     """Public keys in the requested format. `data` is the content of the file."""
 
@@ -136,8 +142,11 @@ class ExportKeys(Operation[ExportedKeys], frozen=True, kw_only=True):
 
 
 @operation("POST /api/keys", asks=Role.ADMIN)
-class ImportKey(Operation[Keys], frozen=True, kw_only=True):
-    """Import a private RSA key in PEM as the current key. The previous key is retired, as in a rotation."""
+class ImportKey(Operation[ImportedKeys], frozen=True, kw_only=True):
+    """Import a private RSA key in PEM as the current key. The previous key is retired, as in a rotation.
+
+    If the key has fewer bits than the setting `security.key_bits`, the answer contains a `warning`.
+    """
 
     data: Data
     kind: KeyKind = "exchange"

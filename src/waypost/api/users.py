@@ -18,6 +18,8 @@ from waypost.roles import Role
 RoleName: TypeAlias = Literal["none", "read", "operate", "admin"]
 # waypost.node.users has the same rule, in words.
 NAME_PATTERN: Final = rf"^\w([\w.@$\\ -]{{0,{MAX_USER_NAME - 2}}}[\w.@$\\-])?$"
+# In place of the id of a token.
+ALL_TOKENS: Final = "all"
 UserName = Annotated[
     str,
     Meta(
@@ -181,13 +183,19 @@ class CreateToken(Operation[NewToken], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}/token", asks=Role.ADMIN, status=204)
 class RemoveToken(Operation[None], frozen=True, kw_only=True):
-    """Remove one token of a user, or all tokens of the user if `id` is empty.
+    """Remove one token of a user, or all tokens of the user if `id` is `all`.
 
     Removed tokens become invalid immediately.
     """
 
     name: UserName
-    id: Annotated[str, Meta(description="Id of the token, as listed in the `tokens` of the user.")] = ""
+    id: Annotated[
+        str,
+        Meta(
+            description="Id of the token, as listed in the `tokens` of the user, or `all`.",
+            extra_json_schema={"minLength": 1},
+        ),
+    ]
 
 
 @operation("GET /api/audit", asks=Role.ADMIN)

@@ -10,6 +10,7 @@ from waypost.api.times import iso_8601
 from waypost.cli.daemon import Json, session
 from waypost.cli.key_files import PasswordFile, password_of, read_file, write_file
 from waypost.cli.program import Output
+from waypost.cli.program_options import not_empty
 from waypost.cli.tables import write_json, write_table
 
 if TYPE_CHECKING:
@@ -21,14 +22,17 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-User = Annotated[str, typer.Option(metavar="NAME", help="Name of the user. Default: the caller.", show_default=False)]
+User = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Name of the user. Default: the caller.", show_default=False, callback=not_empty),
+]
 
 
 @app.command()
 def create(
     context: typer.Context,
     *,
-    user: User = "",
+    user: User = None,
     days: Annotated[
         int, typer.Option(metavar="N", min=1, max=MAX_DAYS, help="Number of days for which the certificate is valid.")
     ] = CERTIFICATE_DAYS,
@@ -41,7 +45,7 @@ def create(
     waypost cert create --user alice --days 730 --out alice.pem
     """
     with session(context) as manager:
-        found = manager.create_certificate(user, days=days)
+        found = manager.create_certificate(user or "", days=days)
     if out is not None:
         write_file(out, found.pem.encode())
     values = found.to_dict()
@@ -54,7 +58,7 @@ def register(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Certificate in PEM or DER.", show_default=False)],
     *,
-    user: User = "",
+    user: User = None,
     as_json: Json = False,
 ) -> None:
     """Register a certificate for the user who signs messages with this certificate.
@@ -64,7 +68,7 @@ def register(
     """
     data = read_file(file)
     with session(context) as manager:
-        found = manager.register_certificate(data, user)
+        found = manager.register_certificate(data, user or "")
     _write([found], found.to_dict(), as_json=as_json)
 
 
@@ -76,7 +80,7 @@ def import_certificate(
         typer.Argument(metavar="FILE", help="Certificate and private key, in PEM or PKCS#12.", show_default=False),
     ],
     *,
-    user: User = "",
+    user: User = None,
     password_file: PasswordFile = None,
     as_json: Json = False,
 ) -> None:
@@ -87,7 +91,7 @@ def import_certificate(
     """
     data, password = read_file(file), password_of(password_file)
     with session(context) as manager:
-        found = manager.import_certificate(data, user, password=password)
+        found = manager.import_certificate(data, user or "", password=password)
     _write([found], found.to_dict(), as_json=as_json)
 
 
@@ -96,8 +100,11 @@ def list_certificates(
     context: typer.Context,
     *,
     user: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the user. Default: all users.", show_default=False)
-    ] = "",
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Name of the user. Default: all users.", show_default=False, callback=not_empty
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the registered certificates.
@@ -106,14 +113,16 @@ def list_certificates(
     waypost cert list
     """
     with session(context) as manager:
-        found = manager.certificates(user)
+        found = manager.certificates(user or "")
     _write(found, [each.to_dict() for each in found], as_json=as_json)
 
 
 @app.command()
 def remove(
     context: typer.Context,
-    digest: Annotated[str, typer.Argument(metavar="DIGEST", help="Digest of the certificate.", show_default=False)],
+    digest: Annotated[
+        str, typer.Argument(metavar="DIGEST", help="Digest of the certificate.", show_default=False, callback=not_empty)
+    ],
     *,
     as_json: Json = False,
 ) -> None:

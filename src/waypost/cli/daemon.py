@@ -41,6 +41,7 @@ from waypost.errors import (
     StoreError,
     StoreReadOnly,
     Timeout,
+    TokenNotFound,
     TooManyLogins,
     TransactionUsage,
     UnsupportedFormatName,
@@ -87,7 +88,7 @@ _USAGE: Final = (
     IllegalSddl,
     IllegalSecurityDescriptor,
 )
-_GIVEN: Final = "--help lists the valid values."
+_GIVEN: Final = "correct the value. --help describes the arguments and options of the command."
 _NAMES: Final = "use a queue name such as orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 _SDDL: Final = (
     "write a security descriptor in SDDL that uses the access rights of queues, such as "
@@ -109,6 +110,7 @@ _HINTS: Final[Hints] = (
     (ServiceNotAvailable, "wait until the queue manager has started, or restart it."),
     (QueueNotFound, "`waypost queue list` shows the queues. `waypost queue create` creates a queue."),
     (UserNotFound, "`waypost user list` shows the users. `waypost user add` adds a user."),
+    (TokenNotFound, "`waypost user show` shows the ids of the tokens of a user."),
     (CertificateNotFound, "`waypost cert list` shows the certificates."),
     (PinNotFound, "`waypost key trust --list` shows the pinned keys."),
     (UserExists, "`waypost user set` changes an existing user."),

@@ -13,6 +13,7 @@ from waypost.cli.asking import say
 from waypost.cli.daemon import Json, session
 from waypost.cli.key_files import PasswordFile, password_of, read_file, write_file
 from waypost.cli.program import Failure, Output
+from waypost.cli.program_options import not_empty
 from waypost.cli.tables import write_json, write_table
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ Grace = Annotated[
     ),
 ]
 Who = Annotated[
-    str, typer.Argument(metavar="HOST|GUID", help="Name or address of the host, or GUID of the queue manager.")
+    str,
+    typer.Argument(
+        metavar="HOST|GUID", help="Name or address of the host, or GUID of the queue manager.", callback=not_empty
+    ),
 ]
 
 
@@ -131,6 +135,8 @@ def import_key(
     with session(context) as manager:
         keys = manager.import_key(data, kind, password=password, grace=grace)
     _write(keys, as_json=as_json)
+    if keys.warning:
+        say(f"warning: {keys.warning}.")
     _tell_end(kind, grace)
 
 
@@ -166,7 +172,10 @@ def trust(
     who: Annotated[
         str | None,
         typer.Argument(
-            metavar="[HOST|GUID]", help="Name or address of the host, or GUID of the queue manager.", show_default=False
+            metavar="[HOST|GUID]",
+            help="Name or address of the host, or GUID of the queue manager.",
+            show_default=False,
+            callback=not_empty,
         ),
     ] = None,
     file: Annotated[

@@ -95,6 +95,13 @@ def accept(command: Any) -> None:
         accept(below)
 
 
+def not_empty(value: str | None) -> str | None:
+    """The check of a name on the command line: an empty one is that of an unset variable."""
+    if value == "":
+        raise typer.BadParameter("must not be empty")
+    return value
+
+
 def warn_of_secret(option: str, instead: str) -> None:
     """Other accounts of a computer see the command lines of its programs."""
     typer.echo(f"warning: the value of {option} is visible in the process list; use {instead} instead.", err=True)

@@ -16,6 +16,7 @@ from waypost.cli.asking import DryRun, Yes, ask, counted, say
 from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, Outgoing, is_elsewhere, own_hint, queue_of, session
 from waypost.cli.program import MOST, Output
+from waypost.cli.program_options import not_empty
 from waypost.cli.progress import progress, waiting
 from waypost.cli.property_options import Given, with_options
 from waypost.cli.tables import Column, write_fitting, write_json, write_pairs
@@ -199,7 +200,9 @@ def acl(
     revoke: Annotated[
         list[str] | None, typer.Option(metavar="WHO", help="Remove all entries for WHO. This option can be repeated.")
     ] = None,
-    owner: Annotated[str, typer.Option(metavar="WHO", help="Make WHO the owner of the queue.")] = "",
+    owner: Annotated[
+        str | None, typer.Option(metavar="WHO", help="Make WHO the owner of the queue.", callback=not_empty)
+    ] = None,
     sddl: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Replace all entries with this security descriptor in SDDL.")
     ] = None,
@@ -225,7 +228,7 @@ def acl(
         queue = manager.queue(name)
         if grant or deny or revoke or owner or sddl is not None:
             found = queue.set_acl(
-                grant=grant or (), deny=deny or (), revoke=revoke or (), owner=owner, sddl=sddl, force=force
+                grant=grant or (), deny=deny or (), revoke=revoke or (), owner=owner or "", sddl=sddl, force=force
             )
         else:
             found = queue.acl()

@@ -32,7 +32,7 @@ from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.drive.local_daemons import account_name, own_account
 from waypost.drive.loop import Loop
-from waypost.errors import AccessDenied, StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
+from waypost.errors import AccessDenied, KeyFolderError, StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
 from waypost.http.app import Application, create_app
 from waypost.http.doctor import check_users_file
 from waypost.http.remote_queues import Connect
@@ -92,6 +92,10 @@ def serve(
     except StoreTooNew as error:
         raise Damaged(
             f"{error}.", f"start the version of Waypost that wrote the store. If the store is damaged, {_DAMAGE_HINT}"
+        ) from None
+    except KeyFolderError as error:
+        raise Failure(
+            f"{error.sentence}.", f"{error.hint or 'check the owner and permissions of the folder'}."
         ) from None
     except WaypostError as error:
         # The first word may be the name of a file, which stays as it is.

@@ -9,6 +9,7 @@ import typer
 from waypost.cli.asking import Yes, ask, is_asked, say
 from waypost.cli.daemon import Json, WrongUsage, session
 from waypost.cli.program import Failure, Output
+from waypost.cli.program_options import not_empty
 from waypost.cli.tables import write_json, write_pairs, write_table
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ app = typer.Typer(
 
 _ROLES = ("none", "read", "operate", "admin")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False, callback=not_empty)]
 Groups = Annotated[
     list[str] | None,
     typer.Option(
@@ -266,7 +267,7 @@ def token(
     out = Output()
     with session(context) as manager:
         if revoke is not None:
-            manager.users.remove_token(name, "" if revoke == "all" else revoke)
+            manager.users.remove_token(name, revoke)
             say(f"Removed from {name}: {'all tokens' if revoke == 'all' else f'the token {revoke}'}.")
             return
         found = manager.users.token(name, role=None if role is None else _role(role), expires_days=expires)

@@ -12,6 +12,7 @@ from waypost.api.keys import (
     CreateCertificate,
     ExportKeys,
     ImportCertificate,
+    ImportedKeys,
     ImportKey,
     KeyFormat,
     KeyKind,
@@ -59,8 +60,9 @@ class KeyMethods:
 
     async def import_key(
         self, data: bytes, kind: KeyKind = "exchange", *, password: str = "", grace: int = GRACE_DAYS
-    ) -> Keys:
-        """Import a private RSA key, in PEM format, as the current key.
+    ) -> ImportedKeys:
+        """Import a private RSA key, in PEM format, as the current key. If the key has fewer bits than the setting
+        `security.key_bits`, the returned object contains a `warning`.
 
         For `grace` days, the queue manager still accepts messages that are encrypted with the previous exchange key.
         Signing keys are never used to encrypt messages.

@@ -120,6 +120,6 @@ class Users:
         )
         return found
 
-    async def remove_token(self, name: str, id: str = "") -> None:  # noqa: A002, the name of the field
-        """Remove the token with this id, or all tokens of the user."""
+    async def remove_token(self, name: str, id: str) -> None:  # noqa: A002, the name of the field
+        """Remove the token with this id, or all tokens of the user if `id` is "all"."""
         await self._call(RemoveToken(name=name, id=id))

@@ -120,6 +120,6 @@ class Users:
         )
         return found
 
-    def remove_token(self, name: str, id: str = "") -> None:  # noqa: A002, the name of the field
-        """Remove the token with this id, or all tokens of the user."""
+    def remove_token(self, name: str, id: str) -> None:  # noqa: A002, the name of the field
+        """Remove the token with this id, or all tokens of the user if `id` is "all"."""
         self._call(RemoveToken(name=name, id=id))

@@ -15,6 +15,7 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.MessageNotFound, HTTPStatus.NOT_FOUND),
     (errors.InvalidHandle, HTTPStatus.NOT_FOUND),
     (errors.UserNotFound, HTTPStatus.NOT_FOUND),
+    (errors.TokenNotFound, HTTPStatus.NOT_FOUND),
     (errors.CertificateNotFound, HTTPStatus.NOT_FOUND),
     (errors.PinNotFound, HTTPStatus.NOT_FOUND),
     (errors.UserExists, HTTPStatus.CONFLICT),
@@ -41,6 +42,7 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
 _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
     errors.UserNotFound: "GET /api/users lists the users",
+    errors.TokenNotFound: "GET /api/users/NAME shows the ids of the tokens",
     errors.CertificateNotFound: "GET /api/certificates lists the certificates",
     errors.PinNotFound: "GET /api/keys/trusted lists the pinned keys",
     errors.NotLoggedIn: "log in again, or use a valid token",

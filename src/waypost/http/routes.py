@@ -109,7 +109,7 @@ class Route:
     def _check_role(self, service: Service, role: Role) -> None:
         what = self.name.replace("_", " ")
         try:
-            check_role(service.caller, role, what)
+            check_role(service.caller, role, f"for the operation {what!r}")
         except AccessDenied as error:
             service.start(Note(what=what, result=str(error)))
             raise

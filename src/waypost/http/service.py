@@ -172,7 +172,7 @@ class Service:
         """
         place = self.remote.find(name)
         if place is not None:
-            check_role(self.caller, Role.OPERATE, "read from other hosts")
+            check_role(self.caller, Role.OPERATE, "to read from other hosts")
         return place
 
     @contextmanager

@@ -30,7 +30,7 @@ class DamageCalls:
             ) from None
         if operation.with_bytes:
             # They are the bytes of messages, and no descriptor says any more who may read them.
-            check_role(call.caller, Role.ADMIN, "read the bytes of damaged messages")
+            check_role(call.caller, Role.ADMIN, "to read the bytes of damaged messages")
         with self._node.kernel.operation(call.now):
             self._node.kernel.await_everything()
             found, following = self._node.damaged.page(start, with_bytes=bool(operation.with_bytes))

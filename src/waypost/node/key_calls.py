@@ -86,14 +86,14 @@ class KeyCalls:
             case ListCertificates():
                 if caller.role < Role.READ and not operation.user and not caller.is_anonymous:
                     return replace(operation, user=caller.name)
-                self._check_owner(caller, sid, Role.READ, "list the certificates of other users")
+                self._check_owner(caller, sid, Role.READ, "to list the certificates of other users")
             case RemoveCertificate(digest=digest):
                 found = self._registered(digest)
                 if caller.role < Role.ADMIN and (found is None or found.sid != caller.sid.encode()):
                     # The certificates of others do not exist.
                     raise CertificateNotFound(f"the certificate {excerpt(digest)} is not registered")
             case _:
-                self._check_owner(caller, sid, Role.ADMIN, "manage the certificates of other users")
+                self._check_owner(caller, sid, Role.ADMIN, "to manage the certificates of other users")
                 if sum(each.sid == sid.encode() for each in registered.values()) >= MAX_CERTIFICATES_OF_USER:
                     raise LimitReached(
                         f"the user {sid} already has {MAX_CERTIFICATES_OF_USER} certificates, which is the limit; "

@@ -231,7 +231,7 @@ class Handlers:
         noted.end = partial(self._end, noted, is_audited=is_audited)
         try:
             if role is not None:
-                check_role(call.caller, role, operation.row.words)
+                check_role(call.caller, role, f"for the operation {operation.row.words!r}")
             kernel.caller, kernel.noted = call.caller, noted
             handler(call, operation)  # type: ignore[arg-type]  # the type of its key
             is_over = kernel.noted is noted

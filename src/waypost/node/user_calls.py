@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from waypost.api.excerpt import excerpt
 from waypost.api.local import ImportUsers, Note, NoteStranger, StorePassword, StoreToken, StoreUser
 from waypost.api.users import (
+    ALL_TOKENS,
     AuditPage,
     ListAudit,
     ListUsers,
@@ -21,7 +22,7 @@ from waypost.api.users import (
     UserInfo,
     UserList,
 )
-from waypost.errors import AccessDenied, InvalidParameter, LimitReached
+from waypost.errors import AccessDenied, InvalidParameter, LimitReached, TokenNotFound
 from waypost.limits import MAX_LOGGED_TEXT, MAX_TOKENS_OF_USER
 from waypost.node.effects import RemoveCertificates
 from waypost.node.kernel import Call
@@ -170,9 +171,10 @@ class UserCalls:
         self._kernel.check_store()
         with self._kernel.operation(call.now):
             user = self._users.get(operation.name)
-            kept = [token for token in user.tokens if operation.id and token.id != operation.id]
-            if operation.id and len(kept) == len(user.tokens):
-                raise InvalidParameter(f"{user.name} does not have a token with the id {excerpt(operation.id)}")
+            kept = []
+            if operation.id != ALL_TOKENS:
+                kept = [token for token in user.tokens if token.id != operation.id]
+                _check_token(user, operation.id, is_found=len(kept) < len(user.tokens))
             self._kernel.count(len(user.tokens) - len(kept))
             self._users.put(replace(user, tokens=kept))
             self._kernel.reply(call.request)
@@ -228,6 +230,16 @@ def _expiry(now: float, days: float | UnsetType) -> int | None:
     if not days > 0:
         raise InvalidParameter(f"the number of days until a token expires must be more than 0, not {days}")
     return int(min(now + days * _DAY, _LATEST))
+
+
+def _check_token(user: UserRecord, identifier: str, *, is_found: bool) -> None:
+    """Raise an error if this is not the id of a token of the user."""
+    if not identifier:
+        refused = InvalidParameter("the id of a token must not be empty")
+        refused.add_note(f"specify the id of one token, or `{ALL_TOKENS}` to remove all tokens of the user")
+        raise refused
+    if not is_found:
+        raise TokenNotFound(f"the user {user.name} does not have a token with the id {excerpt(identifier)}")
 
 
 def _info(user: UserRecord) -> UserInfo:

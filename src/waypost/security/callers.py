@@ -75,10 +75,10 @@ class Caller:
 
 
 def check_role(caller: Caller, role: Role, what: str) -> None:
-    """Raise AccessDenied for a caller without this role. `what` are the words for what it asks."""
+    """Raise AccessDenied for a caller without this role. `what` is what it asks for, behind "is required"."""
     if caller.role < role:
         refused = AccessDenied(
-            f"the user {caller.name} has the role {caller.role.word}, but the role {role.word} is required to {what}"
+            f"the user {caller.name} has the role {caller.role.word}, but the role {role.word} is required {what}"
         )
         refused.add_note(f"an administrator can change the role: `waypost user set {caller.name} --role {role.word}`")
         raise refused

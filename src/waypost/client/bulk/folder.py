@@ -141,7 +141,9 @@ class FolderReader(BulkReading):
     def call(self, operation: Operation[R], /) -> R:
         """Run an operation of waypost.api.bulk that changes nothing. Raises StoreReadOnly for others."""
         if type(operation) not in _READS:
-            raise StoreReadOnly(f"{self._folder} is open for reading only; use the daemon to {operation.row.words}")
+            raise StoreReadOnly(
+                f"{self._folder} is open for reading only; the operation {operation.row.words!r} requires the daemon"
+            )
         self._request += 1
         node, handlers = self._started()
         handlers.start(Call(self._request, _now(), node.administrator), operation)

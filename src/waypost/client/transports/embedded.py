@@ -75,7 +75,7 @@ class _Embedded:
             node = self.driver.node
             found = tuple(look_at(node, now.wall, queues_to_look_at(node)))
             return Checks((*examine_node(node, self.path, now), *queue_checks(node, found)))
-        raise InvalidParameter(f"only a daemon can {operation.row.words}; use verify_store instead")
+        raise InvalidParameter(f"the operation {operation.row.words!r} requires a daemon; use verify_store instead")
 
     def _user(self, operation: Operation[object]) -> UserRecord | None:
         """The user of an operation with secrets, as it is now."""

@@ -22,6 +22,7 @@ from waypost.api.keys import (
     ExportedKeys,
     ExportKeys,
     ImportCertificate,
+    ImportedKeys,
     ImportKey,
     KeyInfo,
     Keys,
@@ -210,8 +211,9 @@ class KeyDesk:
                 data = formats.pem_of(key) if wanted == "pem" else formats.public_key_list(key).encode()
                 return ExportedKeys(kind, wanted, data)
             case ImportKey():
-                folder.import_key(operation.kind, operation.data, operation.password, operation.grace)
-                return self._keys()
+                warning = folder.import_key(operation.kind, operation.data, operation.password, operation.grace)
+                found = self._keys()
+                return ImportedKeys(found.exchange, found.signing, warning)
             case RotateKeys():
                 for kind in KINDS if not isinstance(operation.kind, str) else (operation.kind,):
                     folder.current(kind)
@@ -225,8 +227,8 @@ class KeyDesk:
                 folder.unpin(operation.who, KINDS if operation.kind == "both" else (operation.kind,))
                 return None
             case ListCertificates():
-                found = [each for each in folder.certificates if not operation.user or each.sid == str(sid)]
-                return Certificates(tuple(_certificate(each, names) for each in found))
+                listed = [each for each in folder.certificates if not operation.user or each.sid == str(sid)]
+                return Certificates(tuple(_certificate(each, names) for each in listed))
             case RegisterCertificate():
                 found_certificate = formats.certificate(operation.certificate, "the file")
                 record = folder.add_certificate(found_certificate, None, user, sid, is_internal=False)

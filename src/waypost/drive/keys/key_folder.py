@@ -11,7 +11,6 @@ is an immutable state, which a change replaces with one assignment: to read it, 
 
 import dataclasses
 import os
-import re
 import stat
 import time
 from collections.abc import Mapping, Sequence
@@ -32,11 +31,12 @@ from waypost.api.excerpt import excerpt
 from waypost.api.keys import KINDS, KeyKind
 from waypost.drive.keys import formats
 from waypost.drive.keys.key_records import KeyRecord, current_first, ended, rotated
-from waypost.drive.keys.key_state import GUID, CertificateRecord, Index, KeyState, PinRecord
+from waypost.drive.keys.key_state import CertificateRecord, Index, KeyState, PinRecord
+from waypost.drive.keys.pin_names import GUID, HOST, check_host, pin_name
 from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import CertificateNotFound, InvalidParameter, KeyFolderError, PinNotFound
-from waypost.guid import guid_text, parse_guid
+from waypost.guid import guid_text
 from waypost.limits import MAX_ANSWERED_ADDRESSES
 from waypost.security.protection_facts import ProtectionFacts, certificate_digest
 from waypost.security.work import Generate, SelfSign
@@ -49,7 +49,6 @@ _INDEX: Final = "index.json"
 # A line for each answer: the host, a space, and the GUID. The last line for a host counts.
 _ANSWERS: Final = "answered.txt"
 _MAX_LINES: Final = 2 * MAX_ANSWERED_ADDRESSES
-_HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]{1,255}")
 _ENCRYPTED: Final = b"-----BEGIN ENCRYPTED"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -144,13 +143,22 @@ class KeyFolder:
         with self._lock:
             self._add_key(kind, data, grace_days)
 
-    def import_key(self, kind: KeyKind, data: bytes, password: str, grace_days: int) -> None:
+    def import_key(self, kind: KeyKind, data: bytes, password: str, grace_days: int) -> str:
+        """Make this key the current one. Returns a warning for a key shorter than new keys, or ""."""
         key = formats.private_key(data, password.encode() or None, "the file")
         with self._lock:
             digest = formats.public_key_digest(key.public_key())
             if any(each.digest == digest for each in self._state.index.keys):
-                raise InvalidParameter(f"the key {digest} is already in the key folder")
+                raise formats.refusal(
+                    f"the key {digest} is already in the key folder", "`waypost key show` shows the keys"
+                )
             self._add_key(kind, formats.pkcs8(key), grace_days)
+        if key.key_size >= self._settings.bits:
+            return ""
+        return (
+            f"the imported {kind} key has only {key.key_size} bits, but new keys have {self._settings.bits} bits "
+            "(security.key_bits)"
+        )
 
     def end_keys(self, wall: float) -> None:
         """Forget the keys whose grace has ended, and delete their files."""
@@ -176,16 +184,23 @@ class KeyFolder:
         now, digest = time.time(), certificate_digest(data).hex()
         not_before, not_after = _validity(found)
         if not_after < now:
-            raise InvalidParameter(f"the certificate {digest} expired on {_day(not_after)}")
+            raise formats.refusal(
+                f"the certificate {digest} expired on {_day(not_after)}",
+                "use a certificate that is still valid; `waypost cert create` creates one",
+            )
         if not_before > now:
-            raise InvalidParameter(f"the certificate {digest} is not valid before {_day(not_before)}")
+            raise formats.refusal(
+                f"the certificate {digest} is not valid before {_day(not_before)}",
+                "use a certificate that is already valid, and check the clock of this computer",
+            )
         with self._lock:
             index = self._state.index
             others = [each for each in index.certificates if each.digest != digest]
             before = next((each for each in index.certificates if each.digest == digest), None)
             if before is not None and before.sid != str(sid):
-                raise InvalidParameter(
-                    f"the certificate {digest} is already registered for {before.user} ({before.sid})"
+                raise formats.refusal(
+                    f"the certificate {digest} is already registered for {before.user} ({before.sid})",
+                    f"use another certificate, or remove this one first: `waypost cert remove {digest}`",
                 )
             record = CertificateRecord(
                 digest=digest,
@@ -261,7 +276,8 @@ class KeyFolder:
 
     def pin(self, who: str, data: bytes, kind: KeyKind) -> PinRecord:
         """Pin the keys of one kind of another queue manager."""
-        name = _pin_name(who)
+        name = pin_name(who)
+        check_host(name)
         keys = formats.exchange_keys(data, "the file")
         record = PinRecord(who=name, added=int(time.time()), keys=formats.encoded_keys(keys), kind=kind)
         with self._lock:
@@ -271,7 +287,7 @@ class KeyFolder:
         return record
 
     def unpin(self, who: str, kinds: Sequence[KeyKind]) -> None:
-        name = _pin_name(who)
+        name = pin_name(who)
         with self._lock:
             index = self._state.index
             left = [each for each in index.pins if each.who != name or each.kind not in kinds]
@@ -281,7 +297,7 @@ class KeyFolder:
 
     def note_answer(self, host: str, guid: bytes) -> None:
         """Remember which queue manager answers at a host. The engine knows it already: its facts do not change."""
-        if not _HOST.fullmatch(host):
+        if not HOST.fullmatch(host):
             return
         with self._lock:
             answered = dict(self._state.answered)
@@ -304,7 +320,7 @@ class KeyFolder:
             found = path.stat()
             if stat.S_IMODE(found.st_mode) & _OTHERS:
                 mode = "700" if path == self._path else "600"
-                raise KeyFolderError(f"other accounts can read {path}; run: chmod {mode} {path}")
+                raise KeyFolderError(f"other accounts can read {path}", f"run: chmod {mode} {path}")
 
     def _read_answers(self) -> dict[str, str]:
         """A line that a crash has cut off does not count: that queue manager answers again."""
@@ -315,13 +331,13 @@ class KeyFolder:
         except FileNotFoundError:
             return answered
         except OSError as error:
-            raise KeyFolderError(f"cannot read {path}: {error}") from None
+            raise KeyFolderError(f"cannot read {path}: {error.strerror}", "check its owner and permissions") from None
         lines = text.splitlines()
         # Behind half a line, nothing is appended.
         self._answer_lines = len(lines) if text.endswith("\n") else _MAX_LINES
         for line in lines:
             host, _, guid = line.partition(" ")
-            if _HOST.fullmatch(host) and GUID.fullmatch(guid):
+            if HOST.fullmatch(host) and GUID.fullmatch(guid):
                 _know_answer(answered, host, guid)
         return answered
 
@@ -333,10 +349,12 @@ class KeyFolder:
             index = msgspec.json.decode(path.read_bytes(), type=Index)
         except FileNotFoundError:
             if any(self._path.glob("*.pem")):
-                raise KeyFolderError(f"{path} is missing, but {self._path} contains keys; restore the folder") from None
+                raise KeyFolderError(
+                    f"{path} is missing, but {self._path} contains keys", "restore the folder"
+                ) from None
             return
         except (msgspec.DecodeError, OSError) as error:
-            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+            raise KeyFolderError(f"{path} is damaged: {error}", f"restore the folder {self._path}") from None
         private: dict[str, bytes] = {}
         for each in index.keys:
             key = self._read_private(each.digest)
@@ -353,27 +371,27 @@ class KeyFolder:
         try:
             self.facts()
         except (InvalidParameter, ValueError) as error:
-            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+            raise KeyFolderError(f"{path} is damaged: {error}", f"restore the folder {self._path}") from None
 
     def _certificate(self, record: CertificateRecord) -> Certificate:
         try:
             return formats.certificate(record.certificate, f"the certificate {record.digest}")
         except InvalidParameter as error:
             path = self._path / _INDEX
-            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+            raise KeyFolderError(f"{path} is damaged: {error}", f"restore the folder {self._path}") from None
 
     def _wrong_key(self, digest: str, of: str) -> KeyFolderError:
         path = self._path / f"{digest}.pem"
-        return KeyFolderError(f"the private key in {path} does not belong to {of}; restore the folder {self._path}")
+        return KeyFolderError(f"the private key in {path} does not belong to {of}", f"restore the folder {self._path}")
 
     def _read_private(self, digest: str) -> RSAPrivateKey:
         path = self._path / f"{digest}.pem"
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            raise KeyFolderError(f"the private key {path} is missing; restore the folder {self._path}") from None
+            raise KeyFolderError(f"the private key {path} is missing", f"restore the folder {self._path}") from None
         except OSError as error:
-            raise KeyFolderError(f"cannot read {path}: {error.strerror}; check its owner and permissions") from None
+            raise KeyFolderError(f"cannot read {path}: {error.strerror}", "check its owner and permissions") from None
         try:
             return formats.private_key(data, self._settings.passphrase, str(path))
         except InvalidParameter as error:
@@ -383,7 +401,7 @@ class KeyFolder:
                     "set security.key_passphrase_file to the file with the right passphrase, or set "
                     "WAYPOST_SECURITY_KEY_PASSPHRASE"
                 )
-            raise KeyFolderError(f"cannot use a private key: {error}; {hint}") from None
+            raise KeyFolderError(f"cannot use a private key: {error}", hint) from None
 
     def _write(self, index: Index, added: Mapping[str, bytes] | None = None, gone: Sequence[str] = ()) -> None:
         """Write a new index, after the private keys that it adds, and before those that have gone are deleted."""
@@ -462,17 +480,6 @@ def _know_answer(answered: dict[str, str], host: str, guid: str) -> None:
     answered[host] = guid
     if len(answered) > MAX_ANSWERED_ADDRESSES:
         del answered[next(iter(answered))]
-
-
-def _pin_name(who: str) -> str:
-    """A host in lower case, or a GUID."""
-    found = GUID.fullmatch(who.strip())
-    if found is not None:
-        return guid_text(parse_guid(found[1]))
-    name = who.strip().lower()
-    if not _HOST.fullmatch(name):
-        raise InvalidParameter(f"{excerpt(who)} is not a host name, an address or a GUID")
-    return name
 
 
 def _validity(found: Certificate) -> tuple[int, int]:

@@ -3,22 +3,19 @@
 A state never changes. The key folder replaces it with one assignment, so that any thread can read it without a lock.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
 from waypost.api.keys import KINDS, KeyKind
 from waypost.drive.keys import formats
 from waypost.drive.keys.key_records import KeyRecord, decrypting
-from waypost.guid import GUID_PATTERN, parse_guid
+from waypost.drive.keys.pin_names import pin_key
+from waypost.guid import parse_guid
 from waypost.security.protection_facts import ExchangeKeys, ProtectionFacts, Registered, certificate_digest
 from waypost.wire.keys import MqDsPublicKeys
 from waypost.wire.sid import Sid
-
-GUID: Final = re.compile(rf"\{{?({GUID_PATTERN})\}}?")
 
 
 class CertificateRecord(msgspec.Struct, kw_only=True):
@@ -69,7 +66,7 @@ class KeyState:
             registered[certificate_digest(each.certificate)] = found
         pins: dict[KeyKind, dict[bytes | str, ExchangeKeys]] = {kind: {} for kind in KINDS}
         for pin in self.index.pins:
-            pins[pin.kind][_pin_key(pin.who)] = formats.exchange_keys(pin.keys, pin.who)
+            pins[pin.kind][pin_key(pin.who)] = formats.exchange_keys(pin.keys, pin.who)
         signing = {who: tuple(dict.fromkeys(keys.values())) for who, keys in pins["signing"].items()}
         answered = {host: parse_guid(guid) for host, guid in self.answered.items()}
         exchange_list, signing_list = (self._current_list(kind) for kind in KINDS)
@@ -91,7 +88,3 @@ class KeyState:
     def decrypting_keys(self, wall: float) -> tuple[bytes, ...]:
         """The exchange keys that decrypt now, in PKCS#8, the current one first."""
         return tuple(self.private[each.digest] for each in decrypting(self.index.keys, wall))
-
-
-def _pin_key(name: str) -> bytes | str:
-    return parse_guid(name) if GUID.fullmatch(name) else name

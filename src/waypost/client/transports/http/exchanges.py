@@ -18,7 +18,7 @@ from waypost.api.records import record_of
 from waypost.client.transports.http.http11 import Response
 from waypost.client.transports.http.packing import error_of
 from waypost.client.transports.http.schema import MESSAGEPACK, ErrorObject
-from waypost.errors import AccessDenied, DecodeError, ServiceNotAvailable, WaypostError
+from waypost.errors import AccessDenied, DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
 
 R = TypeVar("R")
 
@@ -64,6 +64,9 @@ def _given(operation: Operation[object], names: tuple[str, ...]) -> Iterator[str
 @lru_cache(4096)
 def _target(path: str, *values: tuple[str, str]) -> str:
     for name, value in values:
+        if not value:
+            # Without this part, the path is that of another operation.
+            raise InvalidParameter(f"`{name}` must not be empty")
         path = path.replace(f"{{{name}}}", path_part(value))
     return path
 
