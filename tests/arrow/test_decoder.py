@@ -362,7 +362,7 @@ def test_packets_are_refused_that_could_not_be_counted_as_text() -> None:
     offsets = np.arange(count + 1, dtype=np.int32) * 0x0100_0000
     # Nothing is read of it: the zeros have no memory until they are.
     packets = Packets(np.zeros(int(offsets[-1]), np.uint8), offsets)
-    with pytest.raises(InvalidParameter, match="packets together must have at most"):
+    with pytest.raises(InvalidParameter, match="all packets together must not be larger than"):
         decode(packets, ["label"], on_malformed=OnMalformed.NULL)
 
 

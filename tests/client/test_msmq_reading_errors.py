@@ -150,7 +150,10 @@ def talking(data: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", f"^{HERE} closed the connection to port 22103 without an answer: .* or does not serve RPC on this port$"),
+        (
+            b"",
+            f"^{HERE} closed the connection to port 22103 without an answer: .* or it does not serve RPC on this port$",
+        ),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", NO_RPC),
         (b"\x05\x00\x0c\x03" + bytes(12), NO_RPC),
         (b"\x05\x00\x02\x03\x10\0\0\0\x10\0\0\0\x01\0\0\0", NO_RPC),

@@ -98,7 +98,7 @@ def test_a_backup_ends_before_it_makes_the_daemon_refuse_senders(daemon: Daemon,
         told = backup.stderr.read().decode()
         assert backup.returncode == 1
         assert "nearly full" in told
-        assert "Free space on the disk" in told
+        assert "Make more space available on the disk" in told
         assert not target.exists()
         await_no_copier(daemon.folder)
         await_no_reader(daemon)

@@ -87,7 +87,7 @@ async def remove_user(api: Api) -> None:
 
 
 async def remove_token(api: Api) -> None:
-    await admin(api, "DELETE", "/api/users/ann/token")
+    await admin(api, "DELETE", "/api/users/ann/token?id=all")
 
 
 async def revoke(api: Api) -> None:

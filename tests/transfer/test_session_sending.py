@@ -171,7 +171,7 @@ def test_counts_that_differ_close_the_session_after_the_acknowledgment(counted: 
     assert side.error() is None
     side.take(ack(1, sent=counted))
     assert side.state is SessionState.CLOSED
-    assert "the other side claims" in str(side.error())
+    assert "the other side reports" in str(side.error())
     assert side.acknowledged == sent
     assert side.statistics.protocol_errors == 1
 

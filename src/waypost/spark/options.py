@@ -344,8 +344,9 @@ def _given(given: Mapping[str, str]) -> Given:
     if not options:
         raise InvalidParameter(
             "no options were passed: Spark does not pass the OPTIONS of CREATE TABLE, with or without AS SELECT, to a "
-            "Python data source; set the options in the query, as in SELECT * FROM t WITH (queue = 'orders'), or use "
-            "CREATE TEMPORARY VIEW v USING msmq OPTIONS (queue 'orders')"
+            "Python data source; set the options in the query, as in SELECT * FROM t WITH (queue = 'orders') or "
+            "INSERT INTO t WITH (queue = 'orders') ..., or use CREATE TEMPORARY VIEW v USING msmq OPTIONS (queue "
+            "'orders')"
         )
     found: dict[str, str] = {}
     for name, value in options.items():
