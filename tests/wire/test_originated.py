@@ -94,7 +94,7 @@ def test_a_traced_message_has_a_debug_header() -> None:
 @pytest.mark.spec("MQMQ-2.2.19.1-10")
 @pytest.mark.parametrize("bit", [0x0008, 0x0040, 0x0080, *(1 << n for n in range(9, 16))])
 def test_reserved_base_flags_and_in_are_clear(bit: int) -> None:
-    refused(or_base(bit), "the bit IN or a reserved bit is set")
+    refused(or_base(bit), "the IN bit or a reserved bit is set")
 
 
 @pytest.mark.spec("MQMQ-2.2.19.2-24")

@@ -91,9 +91,9 @@ class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     """Take a claim when a reader starts. The request ends the current term and begins the next term.
 
     If two conditions are true, the reader joins the current term, and no new term begins. First, `driver` must be the
-    same as in the request that began the current term. Second, the `started` of the reader must be before the `asked`
-    of that request. `started` and `asked` are times in seconds, measured by the same clock. `is_new` means that the
-    reader has no checkpoint. A reader without a checkpoint is refused if the claim belongs to a query.
+    same as in the request that began the current term. Second, the time `started` of the reader must be before the time
+    `asked` of that request. Both times are in seconds, measured by the same clock. `is_new` means that the reader has
+    no checkpoint. A reader without a checkpoint is refused if the claim belongs to a query.
     """
 
     name: QueueName

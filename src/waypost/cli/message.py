@@ -42,7 +42,7 @@ def move(
         str,
         typer.Argument(
             metavar="TO",
-            help="Destination, which is a subqueue of the queue or the queue itself.",
+            help="Destination: either the queue itself or one of its subqueues.",
             autocompletion=queue_names,
         ),
     ],

@@ -131,7 +131,12 @@ class ClientBinding:
         """
         header = fragment.header
         if header.call_id != self._call_id:
-            raise DecodeError(BIND_ACK, "call_id", 12, f"must be {self._call_id} as in the bind, not {header.call_id}")
+            raise DecodeError(
+                BIND_ACK,
+                "call_id",
+                12,
+                f"must be {self._call_id}, which is the call_id of the bind PDU, not {header.call_id}",
+            )
         match header.ptype:
             case PacketType.BIND_ACK if not self._legs:
                 self._acknowledged(fragment)

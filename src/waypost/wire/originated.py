@@ -46,7 +46,7 @@ def check_originated(message: UserMessage) -> None:
 def _check_base(message: UserMessage) -> None:
     flags = message.base.flags
     if flags & ~_BASE_DEFINED:
-        raise _base_flags("the bit IN or a reserved bit is set")
+        raise _base_flags("the IN bit or a reserved bit is set")
     if flags & base_header.PR and message.transaction is not None:
         raise _base_flags("PR must be 0, because the message is transactional")
     if flags & base_header.TR and message.debug is None:
