@@ -421,7 +421,7 @@ def _check_plan(plan: PlannedRange, wanted: PlanRange, planned: list[tuple[int, 
     least = min(wanted.parts, len(planned))
     if sum(counts) != len(planned) or len(counts) < least or len(plan.bounds) != len(counts) + 1 or 0 in counts:
         raise Violation(
-            f"expected a plan of {len(planned)} messages in {least} parts, but the plan has parts with {counts} messages"
+            f"expected a plan of {len(planned)} messages in {least} parts, but its parts have {counts} messages"
         )
     parts = [planned[sum(counts[:at]) : sum(counts[: at + 1])] for at in range(len(counts))]
     ends = [part[-1][0] for part in parts]
